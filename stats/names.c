@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The tables of names: nothing but the .def files, once more. */
+#include "stats/names.h"
+
+const struct stats_name stats_op_name[STATS_OP_NR] = {
+#define OP(name, help) { #name, NULL, help },
+#include "stats/ops.def"
+#undef OP
+};
+
+const struct stats_name stats_timer_name[STATS_TIMER_NR] = {
+#define TIMER(name, help) { #name, NULL, help },
+#include "stats/timers.def"
+#undef TIMER
+};
+
+const struct stats_name stats_counter_name[STATS_COUNTER_NR] = {
+#define COUNTER(name, unit, help) { #name, unit, help },
+#include "stats/counters.def"
+#undef COUNTER
+};
+
+const struct stats_name stats_gauge_name[STATS_GAUGE_NR] = {
+#define GAUGE(name, unit, help) { #name, unit, help },
+#include "stats/gauges.def"
+#undef GAUGE
+};
+
+const struct stats_percentile stats_percentile[STATS_PERCENTILE_NR] = {
+	{ 50,    "p50",    "p50" },
+	{ 90,    "p90",    "p90" },
+	{ 95,    "p95",    "p95" },
+	{ 99,    "p99",    "p99" },
+	{ 99.9,  "p99.9",  "p99_9" },
+	{ 99.99, "p99.99", "p99_99" },
+};
