@@ -6,6 +6,7 @@
  * Integers are unsigned 64 bit; a reader that keeps them as doubles loses
  * digits from 2^53 on.  The epoch id, where each digit counts, is a string.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <json-c/json.h>
 #include <stdbool.h>
@@ -140,17 +141,24 @@ static struct json_object *values(const struct stats_name *name,
 	return o;
 }
 
-/* The text of @root with a newline at its end. */
+/*
+ * The text of @root with a newline at its end.
+ *
+ * Where its buffer cannot grow, json-c leaves out a piece and goes on as if
+ * nothing had happened; only errno tells (seen by making each allocation
+ * fail in turn).
+ */
 static char *to_text(struct json_object *root)
 {
 	const char *text;
 	char *line;
 
+	errno = 0;
 	text = json_object_to_json_string_ext(root,
 					      JSON_C_TO_STRING_PRETTY |
 					      JSON_C_TO_STRING_SPACED |
 					      JSON_C_TO_STRING_NOSLASHESCAPE);
-	if (!text || asprintf(&line, "%s\n", text) < 0)
+	if (!text || errno == ENOMEM || asprintf(&line, "%s\n", text) < 0)
 		return NULL;
 	return line;
 }

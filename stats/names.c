@@ -1,6 +1,32 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The tables of names: nothing but the .def files, once more. */
+#include <assert.h>
+
 #include "stats/names.h"
+
+/*
+ * The page for people is 100 columns wide and its tables have no room for
+ * more than this.
+ */
+#define FITS_TABLE(name) \
+	static_assert(sizeof(#name) - 1 <= 15, #name ": a long name");
+#define FITS_LIST(name, unit, help)					\
+	static_assert(sizeof(#name) - 1 <= 22 && sizeof(unit) - 1 <= 7 && \
+		      sizeof(help) - 1 <= 47,				\
+		      #name ": name, unit or help longer than 22, 7, 47");
+
+#define OP(name, help) FITS_TABLE(name)
+#include "stats/ops.def"
+#undef OP
+#define TIMER(name, help) FITS_TABLE(name)
+#include "stats/timers.def"
+#undef TIMER
+#define COUNTER(name, unit, help) FITS_LIST(name, unit, help)
+#include "stats/counters.def"
+#undef COUNTER
+#define GAUGE(name, unit, help) FITS_LIST(name, unit, help)
+#include "stats/gauges.def"
+#undef GAUGE
 
 const struct stats_name stats_op_name[STATS_OP_NR] = {
 #define OP(name, help) { #name, NULL, help },

@@ -141,16 +141,16 @@ static bool fits(struct cell *c, double value, size_t width,
  */
 static struct cell fitted(double value, size_t width, unsigned int decimals)
 {
-	static const char suffix[] = "kMGTPE";
+	static const char *const suffix[] = { "k", "M", "G", "T", "P", "E" };
 	struct cell c;
 
 	assert(width >= 5 && width < sizeof(c.text) && decimals <= 3);
 	if (fits(&c, value, width, decimals))
 		return c;
-	for (size_t i = 0; suffix[i]; i++) {
+	for (size_t i = 0; i < sizeof(suffix) / sizeof(suffix[0]); i++) {
 		value /= 1000;
 		if (fits(&c, value, width - 1, 2)) {
-			strncat(c.text, &suffix[i], 1);
+			strcat(c.text, suffix[i]);
 			return c;
 		}
 	}
