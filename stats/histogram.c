@@ -24,8 +24,8 @@ uint64_t histogram_bucket_low(size_t index)
 	unsigned int shift = bucket_shift(index);
 
 	assert(index < HISTOGRAM_BUCKETS);
-	return (uint64_t)(index - ((size_t)shift << HISTOGRAM_SUB_BITS)) <<
-	       shift;
+	return (uint64_t)(index - ((size_t)shift << HISTOGRAM_SUB_BITS))
+	       << shift;
 }
 
 uint64_t histogram_bucket_high(size_t index)
@@ -107,6 +107,13 @@ static uint64_t clamp(uint64_t value, uint64_t low, uint64_t high)
 	return value < low ? low : value > high ? high : value;
 }
 
+static uint64_t bucket_middle(size_t index)
+{
+	uint64_t low = histogram_bucket_low(index);
+
+	return low + (histogram_bucket_high(index) - low) / 2;
+}
+
 uint64_t histogram_percentile(const struct histogram *h, double percent)
 {
 	uint64_t rank, seen = 0;
@@ -126,9 +133,7 @@ uint64_t histogram_percentile(const struct histogram *h, double percent)
 			break;
 	}
 	assert(i < HISTOGRAM_BUCKETS);
-	return clamp(histogram_bucket_low(i) +
-		     (histogram_bucket_high(i) - histogram_bucket_low(i)) / 2,
-		     h->min, h->max);
+	return clamp(bucket_middle(i), h->min, h->max);
 }
 
 uint64_t histogram_mean(const struct histogram *h)

@@ -24,15 +24,14 @@
 #include <stdint.h>
 
 enum {
-	HISTOGRAM_SUB_BITS = 6,		/* 64 buckets for a power of two */
-	HISTOGRAM_BUCKETS = (64 - HISTOGRAM_SUB_BITS + 1) <<
-			    HISTOGRAM_SUB_BITS,
+	HISTOGRAM_SUB_BITS = 6, /* 64 buckets for a power of two */
+	HISTOGRAM_BUCKETS = (64 - HISTOGRAM_SUB_BITS + 1) << HISTOGRAM_SUB_BITS,
 };
 
 struct histogram {
-	uint64_t count;			/* always the sum of bucket[] */
-	uint64_t sum;			/* stops at 2^64 - 1 */
-	uint64_t min, max;		/* 0 while count is 0 */
+	uint64_t count;	   /* always the sum of bucket[] */
+	uint64_t sum;	   /* stops at 2^64 - 1 */
+	uint64_t min, max; /* 0 while count is 0 */
 	uint64_t bucket[HISTOGRAM_BUCKETS];
 };
 
@@ -42,8 +41,7 @@ static inline size_t histogram_index(uint64_t value)
 	unsigned int top = 63 - __builtin_clzll(value | 127);
 	unsigned int shift = top - HISTOGRAM_SUB_BITS;
 
-	return ((size_t)shift << HISTOGRAM_SUB_BITS) +
-	       (size_t)(value >> shift);
+	return ((size_t)shift << HISTOGRAM_SUB_BITS) + (size_t)(value >> shift);
 }
 
 /* The least and the greatest value that bucket @index holds. */

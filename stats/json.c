@@ -18,7 +18,9 @@
 #include "stats/snapshot.h"
 #include "stats/utf8.h"
 
-enum { JSON_VERSION = 1 };
+enum {
+	JSON_VERSION = 1
+};
 
 /*
  * Give @value to @object under @key.  json-c takes NULL, which is what it
@@ -112,8 +114,7 @@ static struct json_object *operations(const struct stats_snapshot *s,
 	return all;
 }
 
-static struct json_object *timers(const struct stats_snapshot *s,
-				  bool *failed)
+static struct json_object *timers(const struct stats_snapshot *s, bool *failed)
 {
 	struct json_object *all = json_object_new_object();
 
@@ -154,10 +155,9 @@ static char *to_text(struct json_object *root)
 	char *line;
 
 	errno = 0;
-	text = json_object_to_json_string_ext(root,
-					      JSON_C_TO_STRING_PRETTY |
-					      JSON_C_TO_STRING_SPACED |
-					      JSON_C_TO_STRING_NOSLASHESCAPE);
+	text = json_object_to_json_string_ext(
+		root, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
+			      JSON_C_TO_STRING_NOSLASHESCAPE);
 	if (!text || errno == ENOMEM || asprintf(&line, "%s\n", text) < 0)
 		return NULL;
 	return line;
@@ -174,10 +174,12 @@ char *stats_render_json(const struct stats_snapshot *s)
 	put_seconds(root, "uptime_seconds", s->uptime_ns, &failed);
 	put(root, "operations", operations(s, &failed), &failed);
 	put(root, "timers", timers(s, &failed), &failed);
-	put(root, "counters", values(stats_counter_name, s->counter,
-				     STATS_COUNTER_NR, &failed), &failed);
-	put(root, "gauges", values(stats_gauge_name, s->gauge,
-				   STATS_GAUGE_NR, &failed), &failed);
+	put(root, "counters",
+	    values(stats_counter_name, s->counter, STATS_COUNTER_NR, &failed),
+	    &failed);
+	put(root, "gauges",
+	    values(stats_gauge_name, s->gauge, STATS_GAUGE_NR, &failed),
+	    &failed);
 	if (!failed)
 		text = to_text(root);
 	json_object_put(root);

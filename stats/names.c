@@ -10,9 +10,9 @@
  */
 #define FITS_TABLE(name) \
 	static_assert(sizeof(#name) - 1 <= 15, #name ": a long name");
-#define FITS_LIST(name, unit, help)					\
+#define FITS_LIST(name, unit, help)                                       \
 	static_assert(sizeof(#name) - 1 <= 22 && sizeof(unit) - 1 <= 7 && \
-		      sizeof(help) - 1 <= 47,				\
+			      sizeof(help) - 1 <= 47,                     \
 		      #name ": name, unit or help longer than 22, 7, 47");
 
 #define OP(name, help) FITS_TABLE(name)
@@ -53,10 +53,10 @@ const struct stats_name stats_gauge_name[STATS_GAUGE_NR] = {
 };
 
 const struct stats_percentile stats_percentile[STATS_PERCENTILE_NR] = {
-	{ 50,    "p50",    "p50" },
-	{ 90,    "p90",    "p90" },
-	{ 95,    "p95",    "p95" },
-	{ 99,    "p99",    "p99" },
-	{ 99.9,  "p99.9",  "p99_9" },
-	{ 99.99, "p99.99", "p99_99" },
+	{ .percent = 50, .heading = "p50", .key = "p50" },
+	{ .percent = 90, .heading = "p90", .key = "p90" },
+	{ .percent = 95, .heading = "p95", .key = "p95" },
+	{ .percent = 99, .heading = "p99", .key = "p99" },
+	{ .percent = 99.9, .heading = "p99.9", .key = "p99_9" },
+	{ .percent = 99.99, .heading = "p99.99", .key = "p99_99" },
 };

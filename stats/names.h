@@ -10,7 +10,7 @@
 
 struct stats_name {
 	const char *name;
-	const char *unit;	/* NULL for operations and timers */
+	const char *unit; /* NULL for operations and timers */
 	const char *help;
 };
 
@@ -20,12 +20,14 @@ extern const struct stats_name stats_counter_name[STATS_COUNTER_NR];
 extern const struct stats_name stats_gauge_name[STATS_GAUGE_NR];
 
 struct stats_percentile {
-	double percent;		/* as histogram_percentile() takes it */
-	const char *heading;	/* for people: "p99.9" */
-	const char *key;	/* for programs: "p99_9" */
+	double percent;	     /* as histogram_percentile() takes it */
+	const char *heading; /* for people: "p99.9" */
+	const char *key;     /* for programs: "p99_9" */
 };
 
-enum { STATS_PERCENTILE_NR = 6 };
+enum {
+	STATS_PERCENTILE_NR = 6
+};
 extern const struct stats_percentile stats_percentile[STATS_PERCENTILE_NR];
 
 #endif

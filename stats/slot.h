@@ -28,7 +28,9 @@
 #include "stats/stats.h"
 
 /* Operations first, then timers. */
-enum { STATS_SERIES_NR = STATS_OP_NR + STATS_TIMER_NR };
+enum {
+	STATS_SERIES_NR = STATS_OP_NR + STATS_TIMER_NR
+};
 
 struct stats_slot_series {
 	_Alignas(64) _Atomic uint64_t max;
@@ -54,8 +56,8 @@ struct stats_slot {
 
 struct stats {
 	uint64_t start_ns;
-	pthread_key_t key;		/* of the calling thread's slot */
-	struct stats_slot *shared;	/* also in the list, never given out */
+	pthread_key_t key;	   /* of the calling thread's slot */
+	struct stats_slot *shared; /* also in the list, never given out */
 
 	/* All slots.  They are added in front and stay until stats_free(). */
 	struct stats_slot *_Atomic slots;

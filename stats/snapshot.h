@@ -12,27 +12,27 @@
 #include "stats/stats.h"
 
 struct stats_series {
-	uint64_t count;			/* the same as latency.count */
-	uint64_t errors;		/* operations only */
+	uint64_t count;	 /* the same as latency.count */
+	uint64_t errors; /* operations only */
 	uint64_t bytes;
-	struct histogram latency;	/* ns */
+	struct histogram latency; /* ns */
 };
 
 /* What names the mount; strings are the caller's and outlive the snapshot. */
 struct stats_identity {
-	const char *version;		/* of the program */
+	const char *version; /* of the program */
 	const char *uuid;
 	const char *label;
 	const char *scheme;
 	uint32_t sector_bytes;
-	int integrity;			/* 0 or 1 */
-	uint64_t epoch_id;		/* random, one per mount */
+	int integrity;	   /* 0 or 1 */
+	uint64_t epoch_id; /* random, one per mount */
 	uint64_t start_unix_seconds;
 };
 
 struct stats_snapshot {
 	struct stats_identity identity;
-	uint64_t uptime_ns;		/* monotonic, since the mount */
+	uint64_t uptime_ns; /* monotonic, since the mount */
 	struct stats_series op[STATS_OP_NR];
 	struct stats_series timer[STATS_TIMER_NR];
 	uint64_t counter[STATS_COUNTER_NR];

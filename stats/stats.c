@@ -19,7 +19,9 @@
 #include "stats/stats.h"
 
 /* Together 300 MiB of address space; the touched pages are far less. */
-enum { SLOTS_MAX = 256 };
+enum {
+	SLOTS_MAX = 256
+};
 
 static struct stats_slot *slot_map(void)
 {
@@ -37,10 +39,9 @@ static struct stats_slot *slot_map(void)
 static void slot_push(struct stats *s, struct stats_slot *slot)
 {
 	slot->next = atomic_load_explicit(&s->slots, memory_order_relaxed);
-	while (!atomic_compare_exchange_weak_explicit(&s->slots, &slot->next,
-						      slot,
-						      memory_order_release,
-						      memory_order_relaxed))
+	while (!atomic_compare_exchange_weak_explicit(
+		&s->slots, &slot->next, slot, memory_order_release,
+		memory_order_relaxed))
 		;
 }
 
@@ -55,8 +56,8 @@ static struct stats_slot *slot_reuse(struct stats *s)
 
 		/* Pairs with slot_release(): we go on where it stopped. */
 		if (atomic_compare_exchange_strong_explicit(
-			    &slot->taken, &taken, true,
-			    memory_order_acquire, memory_order_relaxed))
+			    &slot->taken, &taken, true, memory_order_acquire,
+			    memory_order_relaxed))
 			return slot;
 	}
 	return NULL;
@@ -128,13 +129,12 @@ static inline void add(const struct stats_slot *slot, _Atomic uint64_t *to,
 			atomic_store_explicit(to, sum, memory_order_release);
 			return;
 		}
-	} while (!atomic_compare_exchange_weak_explicit(to, &old, sum,
-							memory_order_release,
-							memory_order_relaxed));
+	} while (!atomic_compare_exchange_weak_explicit(
+		to, &old, sum, memory_order_release, memory_order_relaxed));
 }
 
-static inline void raise_to(const struct stats_slot *slot,
-			    _Atomic uint64_t *to, uint64_t value)
+static inline void raise_to(const struct stats_slot *slot, _Atomic uint64_t *to,
+			    uint64_t value)
 {
 	uint64_t old = atomic_load_explicit(to, memory_order_relaxed);
 
@@ -143,9 +143,9 @@ static inline void raise_to(const struct stats_slot *slot,
 			atomic_store_explicit(to, value, memory_order_release);
 			return;
 		}
-		if (atomic_compare_exchange_weak_explicit(
-			    to, &old, value, memory_order_release,
-			    memory_order_relaxed))
+		if (atomic_compare_exchange_weak_explicit(to, &old, value,
+							  memory_order_release,
+							  memory_order_relaxed))
 			return;
 	}
 }

@@ -20,7 +20,7 @@
 #include "stats/utf8.h"
 
 enum {
-	LABEL_CHARS = 40,	/* East Asian ones are two columns wide */
+	LABEL_CHARS = 40, /* East Asian ones are two columns wide */
 	CELL_SIZE = 32,
 };
 
@@ -31,14 +31,14 @@ enum {
 enum {
 	WIDTH_NAME = 15,
 	WIDTH_COUNT = 9,
-	WIDTH_SECOND = 7,	/* errors, or seconds */
+	WIDTH_SECOND = 7, /* errors, or seconds */
 	WIDTH_MB = 9,
 	WIDTH_RATE = 7,
 	WIDTH_LATENCY = 6,
 };
 
 enum section {
-	SECTION_OTHER,		/* what the tables below do not mention */
+	SECTION_OTHER, /* what the tables below do not mention */
 	SECTION_CIPHER,
 	SECTION_CONTAINER,
 	SECTION_COMMITS,
@@ -121,6 +121,15 @@ static struct cell fixed(double value, unsigned int decimals)
 	return c;
 }
 
+static void append(struct cell *c, char suffix)
+{
+	size_t len = strlen(c->text);
+
+	assert(len + 1 < sizeof(c->text));
+	c->text[len] = suffix;
+	c->text[len + 1] = '\0';
+}
+
 /* fixed() with as many of @decimals as @width characters have room for. */
 static bool fits(struct cell *c, double value, size_t width,
 		 unsigned int decimals)
@@ -141,16 +150,16 @@ static bool fits(struct cell *c, double value, size_t width,
  */
 static struct cell fitted(double value, size_t width, unsigned int decimals)
 {
-	static const char *const suffix[] = { "k", "M", "G", "T", "P", "E" };
+	static const char suffix[] = { 'k', 'M', 'G', 'T', 'P', 'E' };
 	struct cell c;
 
 	assert(width >= 5 && width < sizeof(c.text) && decimals <= 3);
 	if (fits(&c, value, width, decimals))
 		return c;
-	for (size_t i = 0; i < sizeof(suffix) / sizeof(suffix[0]); i++) {
+	for (size_t i = 0; i < sizeof(suffix); i++) {
 		value /= 1000;
 		if (fits(&c, value, width - 1, 2)) {
-			strcat(c.text, suffix[i]);
+			append(&c, suffix[i]);
 			return c;
 		}
 	}
@@ -167,7 +176,7 @@ static struct cell latency_cell(uint64_t ns)
 	if (ns < 999999500)
 		return fitted((double)ns / 1e3, WIDTH_LATENCY, 2);
 	c = fitted(s < 1e4 ? s : s / 3600, WIDTH_LATENCY - 1, 3);
-	strcat(c.text, s < 1e4 ? "s" : "h");
+	append(&c, s < 1e4 ? 's' : 'h');
 	return c;
 }
 
@@ -236,8 +245,8 @@ static struct effort effort_of(const struct stats_snapshot *s,
 static void put_share(FILE *f, const char *what, struct effort e,
 		      double request_ns)
 {
-	fprintf(f, "%s %s %% of request time, %s MB/s a core",
-		what, fitted(100 * ratio(e.ns, request_ns), 7, 1).text,
+	fprintf(f, "%s %s %% of request time, %s MB/s a core", what,
+		fitted(100 * ratio(e.ns, request_ns), 7, 1).text,
 		fitted(ratio(e.bytes, e.ns / 1e3), 9, 0).text);
 }
 
@@ -248,10 +257,10 @@ static void put_share(FILE *f, const char *what, struct effort e,
  */
 static void put_headline(FILE *f, const struct stats_snapshot *s)
 {
-	struct effort cipher = effort_of(s, STATS_TIMER_encrypt,
-					 STATS_TIMER_decrypt);
-	struct effort tags = effort_of(s, STATS_TIMER_tag_compute,
-				       STATS_TIMER_tag_verify);
+	struct effort cipher =
+		effort_of(s, STATS_TIMER_encrypt, STATS_TIMER_decrypt);
+	struct effort tags =
+		effort_of(s, STATS_TIMER_tag_compute, STATS_TIMER_tag_verify);
 	double request_ns = 0;
 
 	for (size_t i = 0; i < STATS_OP_NR; i++)
@@ -264,8 +273,9 @@ static void put_headline(FILE *f, const struct stats_snapshot *s)
 	put_share(f, "\nEncryption takes", cipher, request_ns);
 	if (tags.ns > 0)
 		put_share(f, ";\ntags take", tags, request_ns);
-	fprintf(f, ".\n(encrypt + decrypt, %s s, of the time of all "
-		"operations below, %s s)\n",
+	fprintf(f,
+		".\n(encrypt + decrypt, %s s, of the time of all operations "
+		"below, %s s)\n",
 		fitted(cipher.ns / 1e9, 9, 3).text,
 		fitted(request_ns / 1e9, 9, 3).text);
 }
@@ -273,14 +283,18 @@ static void put_headline(FILE *f, const struct stats_snapshot *s)
 static void put_table_heading(FILE *f, const char *title, const char *note,
 			      const char *second)
 {
-	fprintf(f, "\n%s (%s; latency in us, or s or h where marked)\n",
-		title, note);
-	fprintf(f, "%-*s %*s %*s %*s %*s", WIDTH_NAME, "", WIDTH_COUNT,
-		"count", WIDTH_SECOND, second, WIDTH_MB, "MB", WIDTH_RATE,
-		"MB/s");
+	fprintf(f, "\n%s (%s; latency in us, or s or h where marked)\n", title,
+		note);
+	fprintf(f, "%-*s %*s %*s %*s %*s", WIDTH_NAME, "", WIDTH_COUNT, "count",
+		WIDTH_SECOND, second, WIDTH_MB, "MB", WIDTH_RATE, "MB/s");
 	for (size_t i = 0; i < STATS_PERCENTILE_NR; i++)
 		fprintf(f, " %*s", WIDTH_LATENCY, stats_percentile[i].heading);
 	fprintf(f, " %*s\n", WIDTH_LATENCY, "max");
+}
+
+static void put_cell(FILE *f, int width, struct cell c)
+{
+	fprintf(f, " %*s", width, c.text);
 }
 
 /*
@@ -291,20 +305,22 @@ static void put_series(FILE *f, const char *name, const struct stats_series *s,
 		       struct cell second, uint64_t rate_ns)
 {
 	const struct histogram *h = &s->latency;
-	double rate = ratio((double)s->bytes, (double)rate_ns / 1e3);
+	double mb = (double)s->bytes / 1e6;
+	double rate = ratio(mb, (double)rate_ns / 1e9);
 
-	fprintf(f, "%-*s %*s %*s %*s %*s", WIDTH_NAME, name,
-		WIDTH_COUNT, fitted((double)s->count, WIDTH_COUNT, 0).text,
-		WIDTH_SECOND, second.text,
-		WIDTH_MB, fitted((double)s->bytes / 1e6, WIDTH_MB, 1).text,
-		WIDTH_RATE, fitted(rate, WIDTH_RATE, 1).text);
+	fprintf(f, "%-*s", WIDTH_NAME, name);
+	put_cell(f, WIDTH_COUNT, fitted((double)s->count, WIDTH_COUNT, 0));
+	put_cell(f, WIDTH_SECOND, second);
+	put_cell(f, WIDTH_MB, fitted(mb, WIDTH_MB, 1));
+	put_cell(f, WIDTH_RATE, fitted(rate, WIDTH_RATE, 1));
 	for (size_t i = 0; i < STATS_PERCENTILE_NR; i++) {
 		double percent = stats_percentile[i].percent;
 		uint64_t ns = histogram_percentile(h, percent);
 
-		fprintf(f, " %*s", WIDTH_LATENCY, latency_cell(ns).text);
+		put_cell(f, WIDTH_LATENCY, latency_cell(ns));
 	}
-	fprintf(f, " %*s\n", WIDTH_LATENCY, latency_cell(h->max).text);
+	put_cell(f, WIDTH_LATENCY, latency_cell(h->max));
+	fputc('\n', f);
 }
 
 static void put_operations(FILE *f, const struct stats_snapshot *s)

@@ -13,7 +13,11 @@
 #include "stats/snapshot.h"
 #include "stats/stats.h"
 
-enum { CALLS = 5000000, ROUNDS = 5, PAGES = 20 };
+enum {
+	CALLS = 5000000,
+	ROUNDS = 5,
+	PAGES = 20
+};
 
 struct run {
 	struct stats *stats;

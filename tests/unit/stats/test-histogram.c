@@ -62,8 +62,8 @@ static void expect_whole(const struct histogram *h)
 
 	for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++)
 		sum += h->bucket[i];
-	cr_assert_eq(sum, h->count, "buckets hold %" PRIu64 " of %" PRIu64,
-		     sum, h->count);
+	cr_assert_eq(sum, h->count, "buckets hold %" PRIu64 " of %" PRIu64, sum,
+		     h->count);
 }
 
 /* Sorts @value. */

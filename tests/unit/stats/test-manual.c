@@ -10,7 +10,10 @@
 
 #include "stats/names.h"
 
-enum { NAMES_MAX = 200, NAME_SIZE = 64 };
+enum {
+	NAMES_MAX = 200,
+	NAME_SIZE = 64
+};
 
 struct names {
 	size_t nr;
@@ -52,8 +55,7 @@ static void expect_same(const char *heading, const struct stats_name *table,
 	for (size_t i = 0; i < nr && i < manual.nr; i++)
 		cr_assert_str_eq(manual.name[i], table[i].name,
 				 "%s, row %zu: STATS.md has %s, the .def %s",
-				 heading, i + 1, manual.name[i],
-				 table[i].name);
+				 heading, i + 1, manual.name[i], table[i].name);
 	cr_assert_eq(manual.nr, nr, "%s: STATS.md has %zu rows, the .def %zu",
 		     heading, manual.nr, nr);
 }

@@ -97,8 +97,8 @@ static char *text_of(const struct stats_snapshot *s)
 
 static void expect_contains(const char *text, const char *part)
 {
-	cr_assert_not_null(strstr(text, part), "\"%s\" is missing in\n%s",
-			   part, text);
+	cr_assert_not_null(strstr(text, part), "\"%s\" is missing in\n%s", part,
+			   text);
 }
 
 /* The first line that begins with @name and a blank; a copy, to be freed. */
@@ -184,11 +184,11 @@ Test(text, headline_is_the_quotient_it_says)
 
 	/* 0.2 s of 2 s; 262.144 MB in 0.2 s. */
 	expect_contains(text, "Encryption takes 10.0 % of request time, "
-			"1311 MB/s a core;\n");
+			      "1311 MB/s a core;\n");
 	expect_contains(text, "tags take 2.5 % of request time, "
-			"2621 MB/s a core.\n");
+			      "2621 MB/s a core.\n");
 	expect_contains(text, "(encrypt + decrypt, 0.200 s, of the time of "
-			"all operations below, 2.000 s)\n");
+			      "all operations below, 2.000 s)\n");
 	free(text);
 	free(s);
 }
@@ -211,16 +211,19 @@ Test(text, rows_have_the_right_numbers)
 	char *text = text_of(s);
 
 	/* 131.072 MB in 100 s of uptime, 1 ms each. */
-	expect_contains(text,
-"write                1000       3     131.1     1.3 1000.0 1000.0 1000.0 "
-"1000.0 1000.0 1000.0 1000.0\n");
+	expect_contains(
+		text,
+		"write                1000       3     131.1     1.3 1000.0 "
+		"1000.0 1000.0 1000.0 1000.0 1000.0 1000.0\n");
 	/* 131.072 MB in 0.1 s. */
-	expect_contains(text,
-"encrypt              1000   0.100     131.1  1310.7 100.00 100.00 100.00 "
-"100.00 100.00 100.00 100.00\n");
-	expect_contains(text,
-"container_flush         1   5.000       0.0     0.0 5.000s 5.000s 5.000s "
-"5.000s 5.000s 5.000s 5.000s\n");
+	expect_contains(
+		text,
+		"encrypt              1000   0.100     131.1  1310.7 100.00 "
+		"100.00 100.00 100.00 100.00 100.00 100.00\n");
+	expect_contains(
+		text,
+		"container_flush         1   5.000       0.0     0.0 5.000s "
+		"5.000s 5.000s 5.000s 5.000s 5.000s 5.000s\n");
 	cr_assert_null(line_of(text, "mkdir"));
 	free(text);
 	free(s);
@@ -234,10 +237,10 @@ Test(text, identity_is_told)
 	s->identity.label = "a\nread 5\x1b[2J";
 	text = text_of(s);
 	expect_contains(text, "scheme       aes-256-xts, sector size 4096 "
-			"bytes, integrity on\n");
+			      "bytes, integrity on\n");
 	expect_contains(text, "label        a?read 5?[2J\n");
 	expect_contains(text, "mounted      2026-01-01 00:00:00 UTC, up 0 d "
-			"00:01:40, epoch fedcba9876543210\n");
+			      "00:01:40, epoch fedcba9876543210\n");
 	free(text);
 	free(s);
 }
@@ -263,8 +266,8 @@ static void expect_max(uint64_t ns, const char *cell)
 	text = text_of(s);
 	line = line_of(text, "read");
 	cr_assert_not_null(line);
-	cr_assert_str_eq(line + strlen(line) - 7, cell, "%" PRIu64 ": %s",
-			 ns, line);
+	cr_assert_str_eq(line + strlen(line) - 7, cell, "%" PRIu64 ": %s", ns,
+			 line);
 	free(line);
 	free(text);
 	free(s);
@@ -298,7 +301,7 @@ static struct json_object *parse(const struct stats_snapshot *s)
 
 	cr_assert_not_null(text);
 	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT |
-			       JSON_TOKENER_VALIDATE_UTF8);
+						JSON_TOKENER_VALIDATE_UTF8);
 	root = json_tokener_parse_ex(tokener, text, -1);
 	cr_assert_eq(json_tokener_get_error(tokener), json_tokener_success,
 		     "%s", text);
@@ -377,8 +380,8 @@ Test(json, has_the_numbers)
 Test(json, has_all_percentiles)
 {
 	static const char *const key[] = {
-		"min", "mean", "p50", "p90", "p95", "p99", "p99_9", "p99_99",
-		"max",
+		"min", "mean",	"p50",	  "p90", "p95",
+		"p99", "p99_9", "p99_99", "max",
 	};
 	struct stats_snapshot *s = ordinary();
 	struct json_object *root = parse(s);
@@ -394,8 +397,11 @@ Test(json, has_all_percentiles)
 Test(json, keeps_64_bits)
 {
 	static const uint64_t value[] = {
-		UINT64_C(1) << 32, (UINT64_C(1) << 53) + 1,
-		(UINT64_C(1) << 63) - 1, UINT64_C(1) << 63, UINT64_MAX,
+		UINT64_C(1) << 32,
+		(UINT64_C(1) << 53) + 1,
+		(UINT64_C(1) << 63) - 1,
+		UINT64_C(1) << 63,
+		UINT64_MAX,
 	};
 	struct stats_snapshot *s = new_snapshot();
 

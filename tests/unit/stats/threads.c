@@ -30,8 +30,8 @@ static void check(bool ok, const char *what)
 static void *must(void *memory)
 {
 	if (!memory) {
-		perror("threads");
-		exit(1);
+		puts("no memory");
+		abort();
 	}
 	return memory;
 }
@@ -42,7 +42,7 @@ static void start(pthread_t *thread, void *(*run)(void *), void *arg)
 
 	if (err) {
 		printf("pthread_create: error %d\n", err);
-		exit(1);
+		abort();
 	}
 }
 
@@ -54,7 +54,11 @@ static struct stats_snapshot *take(struct stats *s)
 	return now;
 }
 
-enum { WRITERS = 8, READERS = 2, CALLS = 20000 };
+enum {
+	WRITERS = 8,
+	READERS = 2,
+	CALLS = 20000
+};
 
 struct shared {
 	struct stats *stats;
@@ -108,11 +112,11 @@ static bool is_not_less(const struct stats_snapshot *now,
 	       b->bytes >= a->bytes && b->latency.sum >= a->latency.sum &&
 	       b->latency.max >= a->latency.max &&
 	       now->counter[STATS_node_hits] >=
-	       before->counter[STATS_node_hits] &&
+		       before->counter[STATS_node_hits] &&
 	       now->uptime_ns >= before->uptime_ns;
 }
 
-/* Returns whether all snapshots were right, as a pointer. */
+/* Returns NULL if a snapshot was wrong. */
 static void *reader(void *arg)
 {
 	struct shared *shared = arg;
@@ -129,7 +133,7 @@ static void *reader(void *arg)
 		before = now;
 	}
 	free(before);
-	return (void *)(uintptr_t)ok;
+	return ok ? arg : NULL;
 }
 
 /* All numbers after record_one() was called for 0 to @calls - 1, @times. */
@@ -147,8 +151,8 @@ static void check_exact(struct stats *s, uint64_t calls, uint64_t times,
 	a = &got->op[STATS_OP_read];
 	b = &one->op[STATS_OP_read];
 	for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++)
-		same = same && a->latency.bucket[i] ==
-			       b->latency.bucket[i] * times;
+		same = same &&
+		       a->latency.bucket[i] == b->latency.bucket[i] * times;
 	check(same, what);
 	check(a->count == b->count * times && a->count == calls * times, what);
 	check(a->errors == b->errors * times, what);
@@ -157,9 +161,11 @@ static void check_exact(struct stats *s, uint64_t calls, uint64_t times,
 	check(a->latency.min == b->latency.min, what);
 	check(a->latency.max == b->latency.max, what);
 	check(got->timer[STATS_TIMER_decrypt].bytes ==
-	      one->timer[STATS_TIMER_decrypt].bytes * times, what);
+		      one->timer[STATS_TIMER_decrypt].bytes * times,
+	      what);
 	check(got->counter[STATS_node_hits] ==
-	      one->counter[STATS_node_hits] * times, what);
+		      one->counter[STATS_node_hits] * times,
+	      what);
 	free(got);
 	free(one);
 	stats_free(alone);
@@ -178,7 +184,7 @@ static void test_recording_while_reading(void)
 		pthread_join(w[i], NULL);
 	atomic_store(&shared.done, true);
 	for (size_t i = 0; i < READERS; i++) {
-		void *ok;
+		void *ok = NULL;
 
 		pthread_join(r[i], &ok);
 		check(ok, "snapshots agree with themselves and only grow");
@@ -197,7 +203,9 @@ static void *short_life(void *arg)
 /* Two threads at a time, many times: slots are taken over, with their sums. */
 static void test_short_lived_threads(void)
 {
-	enum { ROUNDS = 1000 };
+	enum {
+		ROUNDS = 1000
+	};
 	struct stats *s = must(stats_new());
 	pthread_t a, b;
 
@@ -227,7 +235,9 @@ static void *all_alive(void *arg)
 /* Beyond 256 threads alive at once they share a slot, and lose nothing. */
 static void test_more_threads_than_slots(void)
 {
-	enum { THREADS = 300 };
+	enum {
+		THREADS = 300
+	};
 	struct shared shared = { .stats = must(stats_new()) };
 	pthread_t thread[THREADS];
 
@@ -238,8 +248,7 @@ static void test_more_threads_than_slots(void)
 		pthread_join(thread[i], NULL);
 	pthread_barrier_destroy(&shared.barrier);
 	check_exact(shared.stats, 20, THREADS, "sums of sharing threads");
-	check(atomic_load(&shared.stats->nr_slots) == 256,
-	      "slots are bounded");
+	check(atomic_load(&shared.stats->nr_slots) == 256, "slots are bounded");
 	stats_free(shared.stats);
 }
 
@@ -268,7 +277,7 @@ static void test_recording_from_destructors(void)
 	pthread_t thread;
 
 	if (pthread_key_create(&key, record_late))
-		exit(1);
+		abort();
 	late_destructor_value = &key;
 	for (size_t i = 0; i < 10; i++) {
 		start(&thread, record_and_end, s);
