@@ -189,6 +189,7 @@ static enum tool_exit check_unlocked(struct check *k, const char *path)
 				   TOOL_WAIT_SECONDS);
 	if (code != TOOL_DONE)
 		return code;
+	t.quiet = true;
 	code = tool_start_cipher(CHECK_THREADS);
 	if (code == TOOL_DONE)
 		code = tool_unlock(&t, &k->password, &request, CHECK_THREADS,

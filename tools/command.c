@@ -15,7 +15,7 @@
 
 #define OPTIONS_MAX 48
 #define HELP_COLUMNS 79
-#define HELP_TEXT_COLUMN 26
+#define HELP_TEXT_COLUMN 28
 
 /* Every command has it, so no table does. */
 static const struct tool_option help_option = {
@@ -151,24 +151,36 @@ static enum tool_exit refuse(const struct tool_command *cmd,
 			 "--help'", word, cmd->name);
 }
 
+/* The @nr'th word of @words, 0 the first; its length is in *@len. */
+static const char *nth_word(const char *words, unsigned int nr, int *len)
+{
+	while (nr--) {
+		words += strcspn(words, " ");
+		words += strspn(words, " ");
+	}
+	*len = (int)strcspn(words, " ");
+	return words;
+}
+
 static enum tool_exit check_arguments(const struct tool_command *cmd,
 				      unsigned int nr, char **args)
 {
-	if (nr < cmd->min_args)
+	const char *word;
+	int len;
+
+	for (unsigned int i = 0; i < cmd->min_args; i++) {
+		if (i < nr && *args[i])
+			continue;
+		word = nth_word(cmd->args, i, &len);
 		return tool_fail(TOOL_USAGE, NULL,
-				 "%s missing; usage: tusk %s [OPTION...] %s",
-				 nr ? "an argument is" : "arguments are",
+				 "%.*s is %s; usage: tusk %s [OPTION...] %s",
+				 len, word, i < nr ? "empty" : "missing",
 				 cmd->name, cmd->args);
+	}
 	if (nr > cmd->max_args)
 		return tool_fail(TOOL_USAGE, args[cmd->max_args],
 				 "one argument too many; usage: tusk %s "
 				 "[OPTION...] %s", cmd->name, cmd->args);
-	for (unsigned int i = 0; i < nr; i++)
-		if (!*args[i])
-			return tool_fail(TOOL_USAGE, NULL,
-					 "an argument is empty; usage: tusk %s "
-					 "[OPTION...] %s", cmd->name,
-					 cmd->args);
 	return TOOL_DONE;
 }
 
@@ -280,7 +292,8 @@ void command_help_exits(FILE *out)
 
 void command_help(const struct tool_command *cmd, FILE *out)
 {
-	fprintf(out, "Usage: tusk %s [OPTION...] %s\n", cmd->name, cmd->args);
+	fprintf(out, "Usage: tusk %s [OPTION...]%s%s\n", cmd->name,
+		*cmd->args ? " " : "", cmd->args);
 	for (size_t i = 0; cmd->text && cmd->text[i]; i++) {
 		fputc('\n', out);
 		command_wrap(out, cmd->text[i], 0, 0);

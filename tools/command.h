@@ -35,7 +35,7 @@ struct tool_option {
 
 struct tool_command {
 	const char *name;	/* "mount"; two words for "key change" */
-	const char *args;	/* "CONTAINER DIR" */
+	const char *args;	/* "CONTAINER DIR"; "": none */
 	unsigned int min_args, max_args;
 	const char *summary;	/* for the list of commands, one line */
 	/* For --help: paragraphs, each one line; wrapped when printed. */

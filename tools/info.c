@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * tusk info: what is in clear in a container.  Asks for no password, changes
- * nothing, and works while the container is mounted.
+ * nothing, and works while the container is mounted; given the folder it is
+ * mounted on, the daemon tells which container that is.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "fs/container_lock.h"
+#include "fs/control.h"
 #include "tools/commands.h"
 #include "tools/hardware.h"
 #include "tools/json.h"
@@ -22,6 +25,8 @@
 struct info {
 	bool json;
 
+	const char *dir;		/* NULL: a container was named */
+	struct control_info mount;	/* if @dir */
 	struct tool_container opened;
 	uint64_t size_bytes;
 	uint64_t allocated_bytes;	/* on the host; devices: the size */
@@ -142,6 +147,18 @@ static void print_hardware(const struct hardware *hw)
 	print_row("Processor", *names ? names : "unknown");
 }
 
+static void print_mount(const struct info *i)
+{
+	const struct control_info *m = &i->mount;
+	char row[128];
+
+	print_row("Mounted on", i->dir);
+	snprintf(row, sizeof(row), "%s, commit %" PRIu64 ", tusk %.31s",
+		 m->flags & CONTROL_READ_ONLY ? "read-only" : "read-write",
+		 m->commit, m->program);
+	print_row("Mount", row);
+}
+
 static enum tool_exit print_text(const struct info *i)
 {
 	const struct header *h = &i->opened.header;
@@ -164,6 +181,8 @@ static enum tool_exit print_text(const struct info *i)
 	print_row("Header copies", copies_text(h));
 	print_sizes(i);
 	print_user(i);
+	if (i->dir)
+		print_mount(i);
 	print_slots(h);
 	print_hardware(&i->hardware);
 	return tool_finish_output(TOOL_DONE);
@@ -189,6 +208,20 @@ static struct json_object *hardware_json(const struct hardware *hw)
 	for (size_t i = 0; i < hw->nr; i++)
 		json_object_array_add(names, json_text(hw->name[i]));
 	json_object_object_add(o, "features", names);
+	return o;
+}
+
+static struct json_object *mount_json(const struct info *i)
+{
+	const struct control_info *m = &i->mount;
+	struct json_object *o = json_object_new_object();
+
+	json_add_text(o, "directory", i->dir);
+	json_add_number(o, "pid", m->pid > 0 ? m->pid : 0);
+	json_add_bool(o, "read_only", m->flags & CONTROL_READ_ONLY);
+	json_add_number(o, "commit", m->commit);
+	json_add_number(o, "since_unix_seconds", m->start_unix_seconds);
+	json_add_text(o, "program_version", m->program);
 	return o;
 }
 
@@ -219,6 +252,7 @@ static enum tool_exit print_json(const struct info *i)
 	json_add_number(o, "allocated_bytes", i->allocated_bytes);
 	json_add_bool(o, "in_use", i->in_use);
 	json_add_number(o, "holder_pid", i->holder > 0 ? i->holder : 0);
+	json_object_object_add(o, "mount", i->dir ? mount_json(i) : NULL);
 	json_object_object_add(o, "slots", slots_json(h));
 	json_object_object_add(o, "processor", hardware_json(&i->hardware));
 	return json_print(o, TOOL_DONE);
@@ -232,6 +266,13 @@ static enum tool_exit info_container(struct info *i, const char *path)
 	code = tool_open_container(&i->opened, path, CONTAINER_NO_LOCK, 0);
 	if (code != TOOL_DONE)
 		return code;
+	if (i->dir && memcmp(i->mount.uuid, i->opened.header.uuid,
+			     UUID_BYTES) != 0) {
+		tool_close(&i->opened);
+		return tool_fail(TOOL_NO_CONTAINER, path,
+				 "no longer the container that is mounted on "
+				 "%s: it was moved or replaced", i->dir);
+	}
 	find_user(i, path);
 	find_sizes(i, path);
 	hardware_get(&i->hardware);
@@ -245,11 +286,51 @@ static enum tool_exit info_container(struct info *i, const char *path)
 	return code;
 }
 
+/* Ask the daemon behind the folder @dir. */
+static enum tool_exit ask_daemon(struct info *i, const char *dir)
+{
+	const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int error;
+
+	if (fd < 0 && errno == ENOTCONN)
+		return tool_fail(TOOL_MOUNT_POINT, dir,
+				 "a mount whose daemon is gone; 'tusk umount' "
+				 "clears it");
+	if (fd < 0)
+		return tool_fail_errno(TOOL_AT_OPEN, dir, -errno);
+	error = ioctl(fd, CONTROL_IOC_INFO, &i->mount) ? errno : 0;
+	close(fd);
+	if (error)
+		return tool_fail(TOOL_NO_CONTAINER, dir,
+				 "a folder, and no container is mounted on it");
+	i->mount.container[sizeof(i->mount.container) - 1] = '\0';
+	i->mount.program[sizeof(i->mount.program) - 1] = '\0';
+	i->dir = dir;
+	return TOOL_DONE;
+}
+
+/* ENOTCONN: a mount without a daemon, which was a folder once. */
+static bool is_folder(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st))
+		return errno == ENOTCONN;
+	return S_ISDIR(st.st_mode);
+}
+
 static enum tool_exit info_run(void *state, char **args)
 {
-	enum tool_exit code = tool_start_cipher(1);
+	const char *path = args[0];
+	struct info *i = state;
+	enum tool_exit code;
 
-	return code == TOOL_DONE ? info_container(state, args[0]) : code;
+	code = tool_start_cipher(1);
+	if (code == TOOL_DONE && is_folder(path)) {
+		code = ask_daemon(i, path);
+		path = i->mount.container;
+	}
+	return code == TOOL_DONE ? info_container(i, path) : code;
 }
 
 static const char *const info_text[] = {
@@ -257,6 +338,8 @@ static const char *const info_text[] = {
 	"label, scheme, key slots and what a guess at their passwords costs, "
 	"size, who uses it; and which of this processor's instructions the "
 	"ciphers use.",
+	"Given the folder a container is mounted on, print the same and what "
+	"its daemon tells about the mount.",
 	"Nothing here is authenticated before the password is given: who can "
 	"write to the container can change what is shown.",
 	NULL,
@@ -264,13 +347,14 @@ static const char *const info_text[] = {
 
 static const char *const info_examples[] = {
 	"tusk info ~/vault.tusk",
+	"tusk info ~/Private",
 	"tusk info --json ~/vault.tusk | jq -r .uuid",
 	NULL,
 };
 
 const struct tool_command info_command = {
 	.name = "info",
-	.args = "CONTAINER",
+	.args = "CONTAINER|DIR",
 	.min_args = 1,
 	.max_args = 1,
 	.summary = "show what a container tells without its password",

@@ -147,8 +147,7 @@ static enum tool_exit run(int argc, char **argv)
 {
 	static const char *const help_words[] = { "help", "--help", "-h",
 						  NULL };
-	static const char *const version_words[] = { "version", "--version",
-						     "-V", NULL };
+	static const char *const version_words[] = { "--version", "-V", NULL };
 	const struct tool_command *cmd;
 	int nr;
 

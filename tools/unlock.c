@@ -54,7 +54,7 @@ static void warn_of_lost_copy(const struct tool_container *t)
 		if (!t->header.copy_ok[i])
 			tool_warn(t->path,
 				  "the %s copy of its header is damaged, the "
-				  "other is used; make a backup now",
+				  "other is used; see 'tusk check'",
 				  names[i]);
 }
 
@@ -73,14 +73,14 @@ enum tool_exit tool_open_container(struct tool_container *t, const char *path,
 		return fail_open(path, err, holder);
 	}
 	t->path = path;
+	/* Even after an error it may hold memory. */
+	t->has_header = true;
 	err = header_read(&t->header, t->c);
 	if (err) {
 		code = fail_header(path, err, &t->header);
 		tool_close(t);
 		return code;
 	}
-	t->has_header = true;
-	warn_of_lost_copy(t);
 	return TOOL_DONE;
 }
 
@@ -114,6 +114,8 @@ enum tool_exit tool_unlock(struct tool_container *t,
 	if (err)
 		return tool_fail_errno(TOOL_AT_UNLOCK, t->path, err);
 	t->has_keys = true;
+	if (!t->quiet)
+		warn_of_lost_copy(t);
 	if (secret) {
 		*secret = password;
 		password = SECRET_EMPTY;

@@ -16,6 +16,7 @@
 /* A container opened by a command.  Zero-filled: nothing is open. */
 struct tool_container {
 	const char *path;		/* as the user gave it; not owned */
+	bool quiet;			/* the caller tells of a lost copy */
 	struct container *c;
 	bool has_header, has_keys;
 	struct header header;
@@ -30,8 +31,7 @@ void tool_close(struct tool_container *t);
 #define TOOL_WAIT_SECONDS 60
 
 /*
- * container_open() and header_read().  Warns if only one of the header's copies
- * is good.  Nothing secret is touched yet.
+ * container_open() and header_read().  Nothing secret is touched yet.
  *
  * Returns TOOL_DONE, or an exit code after a message and with *t closed:
  * TOOL_IN_USE (with the holder's pid), TOOL_NO_CONTAINER, TOOL_DAMAGED,
@@ -52,7 +52,8 @@ must_check enum tool_exit tool_start_cipher(unsigned int nr_threads);
 /*
  * Read the password from @src and header_unlock(), with @nr_handles cipher
  * handles a key; @secret, if not NULL, gets the password that opened it (key
- * change compares).
+ * change compares).  Warns, unless t->quiet is set, if only one of the header's
+ * copies is good; not earlier, as a wrong password is told in one line.
  *
  * Returns TOOL_DONE, or an exit code after a message: TOOL_WRONG_SECRET,
  * TOOL_DAMAGED, TOOL_USAGE, TOOL_UNSUPPORTED, TOOL_FAILED.  *t stays open.
