@@ -32,7 +32,8 @@ must_check int kdf_cost_check(const struct kdf_cost *c);
  * Argon2id of @password (1 byte or more) into @out, which is made here with
  * @out_len bytes.  Lanes run in parallel threads.
  *
- * Returns 0, -ERANGE (cost), -EINVAL (empty password), -ENOMEM, -EIO.
+ * Returns 0, -ERANGE (cost), -EINVAL (empty password, or @out_len under 4),
+ * -ENOMEM, -ENOSYS, -EIO.
  */
 must_check int kdf_argon2id(const struct secret *password,
 			    const uint8_t salt[static KDF_SALT_BYTES],
@@ -40,18 +41,20 @@ must_check int kdf_argon2id(const struct secret *password,
 			    struct secret *out);
 
 /*
- * The cost that takes about @ms milliseconds on this machine: memory first, up
- * to @memory_kib_max, then passes.
+ * The cost that takes about @ms milliseconds on this machine with four lanes:
+ * memory first, up to @memory_kib_max, then passes; at least 8 MiB (or the
+ * maximum) and one pass, even if that takes longer.  Takes a third of @ms.
  *
- * Returns 0 or the error of a trial run.
+ * Returns 0, -ERANGE if @memory_kib_max is under 32 KiB or over 4 GiB, or the
+ * error of a trial run.
  */
 must_check int kdf_calibrate(uint32_t ms, uint32_t memory_kib_max,
 			     struct kdf_cost *cost);
 
 /*
  * HKDF-SHA-256: extract with @salt from @ikm, expand with @info to @out_len
- * bytes (1 to 255 * 32), into @out, made here.  Returns 0, -EINVAL, -ENOMEM or
- * -EIO.
+ * bytes (1 to 255 * 32), into @out, made here.  No salt is 32 zeros.  Returns
+ * 0, -EINVAL, -ENOMEM or -EIO.
  */
 must_check int kdf_hkdf(const struct secret *ikm,
 			const void *salt, size_t salt_len,

@@ -47,7 +47,9 @@ struct keyslot {
 
 /*
  * What the wrapping authenticates besides the slot's own kind, KDF, cost, salt
- * and key id (the AAD is all of these, in the order FORMAT.md gives).
+ * and key id.  The AAD is 74 bytes, numbers little-endian: UUID 16, format
+ * version 4, index 4, kind 2, KDF 2, passes 4, memory 4, lanes 4, salt 32, key
+ * id 2.
  */
 struct keyslot_place {
 	uint8_t uuid[16];
@@ -57,8 +59,12 @@ struct keyslot_place {
 
 /*
  * Wrap @master under @secret: salt and nonce are drawn, the rest of *slot
- * (kind, kdf, key_id, cost) is given.  Returns 0, -ERANGE, -EINVAL, -ENOMEM,
- * -EIO.
+ * (kind, kdf, key_id, cost) is given.
+ *
+ * Returns 0; -ERANGE if the cost is out of bounds; -EINVAL for an empty or
+ * unknown kind or KDF, an empty secret, HKDF for anything but an external
+ * secret of 16 bytes or more, or a master key of another length; -ENOMEM,
+ * -ENOSYS, -EIO, or the error of the random generator.
  */
 must_check int keyslot_wrap(struct keyslot *slot,
 			    const struct keyslot_place *place,
@@ -69,8 +75,8 @@ must_check int keyslot_wrap(struct keyslot *slot,
 /*
  * Unwrap into @master, made here.  Returns 0; -EACCES if the secret is not
  * this slot's; -ERANGE if the cost is out of bounds (a damaged or hostile
- * header); -EOPNOTSUPP for a kind or KDF of a later version; -ENOMEM, -EIO.
- * *master is empty after an error.
+ * header); -EOPNOTSUPP for a kind or KDF of a later version; -EINVAL for an
+ * empty slot; -ENOMEM, -ENOSYS, -EIO.  *master is empty after an error.
  */
 must_check int keyslot_unwrap(const struct keyslot *slot,
 			      const struct keyslot_place *place,

@@ -51,12 +51,14 @@ const struct scheme *scheme_by_id(uint16_t id);
  * library handles, made now so that the data path never allocates; a thread
  * that finds none free waits for one.
  *
- * @sector_bytes  512 or 4096: the data unit (any multiple of 16 from 16 to
- *                65536 works, for test vectors)
+ * @sector_bytes  512 or 4096: the data unit (for test vectors any multiple of
+ *                16 from 32 to 16 MiB works; XTS also takes 16 bytes and what
+ *                is no multiple of 16, CBC also 16)
  * @key           scheme->key_bytes long; may be empty for SCHEME_NONE
+ * @nr_handles    1 or more
  *
  * Returns 0, -EINVAL for a wrong size, -ENOMEM, -ENOSYS if the library refuses
- * the algorithm (FIPS mode).
+ * the algorithm (FIPS mode), -EIO if it fails otherwise.
  */
 must_check int scheme_key_new(struct scheme_key **out,
 			      const struct scheme *scheme,
@@ -94,7 +96,7 @@ must_check int scheme_decrypt(struct scheme_key *k,
 /*
  * Known-answer test of one scheme, both directions, with built-in vectors;
  * also of the tag, the seal and the key derivation.  Run at every mount.
- * Returns 0 or -EIO.
+ * Returns 0, -EIO, or -ENOSYS if the library refuses one of them (FIPS mode).
  */
 must_check int scheme_self_test(const struct scheme *scheme);
 

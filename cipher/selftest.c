@@ -236,6 +236,12 @@ static int test_sector(struct scheme_key *k, const struct sector_vector *v)
 	return memcmp(sector, plain, sizeof(plain)) ? -EIO : 0;
 }
 
+/* What a key that could not be made means here. */
+static int refusal(int err)
+{
+	return err == -ENOSYS ? -ENOSYS : -EIO;
+}
+
 static int test_scheme(const struct scheme *scheme)
 {
 	const struct sector_vector *v = find_vector(scheme->id);
@@ -247,9 +253,11 @@ static int test_scheme(const struct scheme *scheme)
 		return 0;
 	if (!v || scheme->key_bytes > SCHEME_KEY_MAX)
 		return -EIO;
-	if (secret_copy(&key, v->key, scheme->key_bytes) ||
-	    scheme_key_new(&k, scheme, SECTOR_BYTES, &key, 1))
-		return -EIO;
+	err = secret_copy(&key, v->key, scheme->key_bytes);
+	if (!err)
+		err = scheme_key_new(&k, scheme, SECTOR_BYTES, &key, 1);
+	if (err)
+		return refusal(err);
 	err = test_sector(k, v);
 	scheme_key_free(k);
 	return err;
@@ -261,9 +269,11 @@ static int test_tag(void)
 	struct tag_key *k;
 	int err;
 
-	if (secret_copy(&key, tag_key_bytes, sizeof(tag_key_bytes)) ||
-	    tag_key_new(&k, &key, 1))
-		return -EIO;
+	err = secret_copy(&key, tag_key_bytes, sizeof(tag_key_bytes));
+	if (!err)
+		err = tag_key_new(&k, &key, 1);
+	if (err)
+		return refusal(err);
 	err = tag_verify(k, tag_nonce, tag_input, sizeof(tag_input),
 			 tag_right);
 	tag_key_free(k);
@@ -298,9 +308,11 @@ static int test_seal(void)
 	struct seal_key *k;
 	int err;
 
-	if (secret_copy(&key, seal_key_bytes, sizeof(seal_key_bytes)) ||
-	    seal_key_new(&k, &key, 1))
-		return -EIO;
+	err = secret_copy(&key, seal_key_bytes, sizeof(seal_key_bytes));
+	if (!err)
+		err = seal_key_new(&k, &key, 1);
+	if (err)
+		return refusal(err);
 	err = test_seal_key(k);
 	seal_key_free(k);
 	return err;
@@ -323,7 +335,11 @@ static int test_hkdf(void)
 
 int scheme_self_test(const struct scheme *scheme)
 {
-	if (test_scheme(scheme) || test_tag() || test_seal() || test_hkdf())
-		return -EIO;
-	return 0;
+	int err = test_scheme(scheme);
+
+	if (!err)
+		err = test_tag();
+	if (!err)
+		err = test_seal();
+	return err ? err : test_hkdf();
 }

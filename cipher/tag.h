@@ -20,7 +20,10 @@ struct tag_key;
 #define TAG_BYTES 16
 #define TAG_KEY_BYTES 32
 
-/* As scheme_key_new(): handles for many threads.  @key is 32 bytes. */
+/*
+ * As scheme_key_new(): handles for many threads.  @key is 32 bytes.  -ENOSYS in
+ * FIPS mode, where libgcrypt allows no GMAC under a nonce of the caller's.
+ */
 must_check int tag_key_new(struct tag_key **out, const struct secret *key,
 			   unsigned int nr_handles);
 void tag_key_free(struct tag_key *k);
