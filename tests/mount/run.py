@@ -158,6 +158,11 @@ def not_here(function, options):
     return None
 
 
+def folder_on(options, top):
+    """The test's own folder in the one that --on names."""
+    return os.path.join(options.on, "-".join(top.split("/")[-2:]))
+
+
 def child(function, config, options, top, report):
     """The process that runs one test."""
     os.setsid()
@@ -168,8 +173,7 @@ def child(function, config, options, top, report):
     try:
         case = kit.Case(top, config, options.tusk, options.on, options.long)
         if options.on:
-            case.dir = tempfile.mkdtemp(prefix="work-", dir=options.on)
-            os.rmdir(case.dir)
+            case.dir = folder_on(options, top)
         function(case)
         case.finish()
     except kit.Skip as e:
@@ -302,6 +306,8 @@ def main():
                 print(f"    repeat: {repeat(options, name)}", flush=True)
             if not (options.keep and verdict == "not ok"):
                 shutil.rmtree(top, ignore_errors=True)
+                if options.on:
+                    subprocess.run(["rm", "-rf", folder_on(options, top)])
     finally:
         clean(None, base)
         if not options.keep:
