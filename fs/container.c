@@ -20,8 +20,8 @@ static bool in_bounds(struct container *c, block_t first, uint64_t nr)
 }
 
 /* Account for one access that began at @start. */
-static int account(struct container *c, enum stats_timer timer,
-		   uint64_t start, uint64_t bytes, int err)
+static int account(struct container *c, enum stats_timer timer, uint64_t start,
+		   uint64_t bytes, int err)
 {
 	if (err == -EIO)
 		stats_count(c->stats, STATS_io_errors, 1);
@@ -103,8 +103,7 @@ int container_host_free(struct container *c, uint64_t *nr_blocks)
 
 uint64_t container_nr_blocks(struct container *c)
 {
-	return __atomic_load_n(&c->size_bytes, __ATOMIC_ACQUIRE) >>
-	       BLOCK_SHIFT;
+	return __atomic_load_n(&c->size_bytes, __ATOMIC_ACQUIRE) >> BLOCK_SHIFT;
 }
 
 void container_grown(struct container *c, uint64_t size_bytes)

@@ -44,16 +44,16 @@ struct container_ops {
 /* The common part, first member of each kind. */
 struct container {
 	const struct container_ops *ops;
-	struct stats *stats;	/* may be NULL; set by who opened it */
-	uint64_t size_bytes;	/* now; atomic, grows by back() */
-	bool is_device;		/* cannot grow */
+	struct stats *stats; /* may be NULL; set by who opened it */
+	uint64_t size_bytes; /* now; atomic, grows by back() */
+	bool is_device;	     /* cannot grow */
 	bool read_only;
 };
 
 enum container_access {
-	CONTAINER_READ_ONLY,	/* no byte is changed; shared lock */
-	CONTAINER_READ_WRITE,	/* exclusive lock */
-	CONTAINER_NO_LOCK,	/* read-only, for info on a mounted one */
+	CONTAINER_READ_ONLY,  /* no byte is changed; shared lock */
+	CONTAINER_READ_WRITE, /* exclusive lock */
+	CONTAINER_NO_LOCK,    /* read-only, for info on a mounted one */
 };
 
 /*
@@ -73,9 +73,9 @@ must_check int container_open(struct container **out, const char *path,
 			      unsigned int wait_seconds, int *holder_pid);
 
 enum container_create_mode {
-	CONTAINER_NEW_FILE,	/* mode 0600; -EEXIST if it is there */
-	CONTAINER_DEVICE,	/* a block device that shows no content */
-	CONTAINER_OVERWRITE,	/* a device whatever it shows; never a file */
+	CONTAINER_NEW_FILE,  /* mode 0600; -EEXIST if it is there */
+	CONTAINER_DEVICE,    /* a block device that shows no content */
+	CONTAINER_OVERWRITE, /* a device whatever it shows; never a file */
 };
 
 /*

@@ -31,9 +31,9 @@
 struct container_file {
 	struct container c;
 	/* Constant. */
-	int fd;			/* carries the locks */
-	int claim_fd;		/* keeps a device ours; -1 for files */
-	pthread_mutex_t grow;	/* one growth at a time */
+	int fd;		      /* carries the locks */
+	int claim_fd;	      /* keeps a device ours; -1 for files */
+	pthread_mutex_t grow; /* one growth at a time */
 };
 
 static struct container_file *of(struct container *c)
@@ -218,8 +218,8 @@ static int file_host_free(struct container *c, uint64_t *bytes)
 
 	if (!getrlimit(RLIMIT_FSIZE, &limit) &&
 	    limit.rlim_cur != RLIM_INFINITY) {
-		uint64_t rest = limit.rlim_cur > size ?
-					limit.rlim_cur - size : 0;
+		uint64_t rest = limit.rlim_cur > size ? limit.rlim_cur - size
+						      : 0;
 
 		if (*bytes > rest)
 			*bytes = rest;

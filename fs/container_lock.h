@@ -20,7 +20,7 @@
 #include "fs/types.h"
 
 enum lock_kind {
-	LOCK_SHARED,	/* readers: other readers are welcome */
+	LOCK_SHARED, /* readers: other readers are welcome */
 	LOCK_EXCLUSIVE,
 };
 
@@ -31,8 +31,8 @@ enum lock_kind {
  * Returns 0, -EBUSY (*holder_pid, if not NULL, gets the owner's pid, or 0 if
  * it cannot be found out), or -errno of a file system without locks.
  */
-must_check int lock_take(int fd, enum lock_kind kind,
-			 unsigned int wait_seconds, int *holder_pid);
+must_check int lock_take(int fd, enum lock_kind kind, unsigned int wait_seconds,
+			 int *holder_pid);
 
 /* Lock byte 0 of @fd.  Returns 0, -EBUSY or -errno. */
 must_check int lock_serve(int fd, enum lock_kind kind);

@@ -63,15 +63,15 @@ static inline le64 le64_of(uint64_t v)
 
 /* Where a sealed node is, and what proves it.  FORMAT.md, "Pointers". */
 struct disk_ptr {
-	le64 block;		/* first block; 0: no node */
-	le64 second;		/* a second copy of the same bytes; 0: none */
-	le64 birth;		/* commit that wrote it */
-	le64 session;		/* with counter: the nonce, never used twice */
+	le64 block;   /* first block; 0: no node */
+	le64 second;  /* a second copy of the same bytes; 0: none */
+	le64 birth;   /* commit that wrote it */
+	le64 session; /* with counter: the nonce, never used twice */
 	le32 counter;
 	le16 key_id;
-	uint8_t level;		/* 0: leaf */
-	uint8_t log2_bytes;	/* size of the node, 14 to 16 */
-	uint8_t tag[16];	/* of the sealed payload */
+	uint8_t level;	    /* 0: leaf */
+	uint8_t log2_bytes; /* size of the node, 14 to 16 */
+	uint8_t tag[16];    /* of the sealed payload */
 };
 static_assert(sizeof(struct disk_ptr) == 56, "FORMAT.md, Pointers");
 static_assert(offsetof(struct disk_ptr, tag) == 40, "FORMAT.md, Pointers");
@@ -83,24 +83,24 @@ static_assert(offsetof(struct disk_ptr, tag) == 40, "FORMAT.md, Pointers");
  */
 #define HEADER_MAGIC "\x89TUSKFS\n"
 #define HEADER_AREA_BYTES (256u * 1024)
-#define HEADER_KEY_TABLE 4096u		/* offsets in the area */
+#define HEADER_KEY_TABLE 4096u /* offsets in the area */
 #define HEADER_SLOT_TABLE 65536u
 #define HEADER_SLOT_BYTES 4096u
 
 struct disk_header {
 	uint8_t magic[8];
 	le32 format_version;
-	le32 area_bytes;	/* HEADER_AREA_BYTES */
+	le32 area_bytes; /* HEADER_AREA_BYTES */
 	le64 compat;
 	le64 ro_compat;
 	le64 incompat;
 	uint8_t uuid[16];
-	le64 sequence;		/* rises with every change */
-	uint8_t label[64];	/* UTF-8, the rest and the last byte zero */
+	le64 sequence;	   /* rises with every change */
+	uint8_t label[64]; /* UTF-8, the rest and the last byte zero */
 	uint8_t node_log2;
 	uint8_t zero1[63];
-	uint8_t checksum[32];	/* SHA-256 of the area, this field zero */
-	uint8_t mac[32];	/* HMAC-SHA-256 of it, this and checksum zero */
+	uint8_t checksum[32]; /* SHA-256 of the area, this field zero */
+	uint8_t mac[32];      /* HMAC-SHA-256 of it, this and checksum zero */
 	uint8_t zero2[256];
 };
 static_assert(sizeof(struct disk_header) == 512, "FORMAT.md, Header");
@@ -109,10 +109,10 @@ static_assert(offsetof(struct disk_header, checksum) == 192,
 
 /* A row of the key table.  FORMAT.md, "Key table". */
 struct disk_key_row {
-	le16 key_id;		/* 0: unused, and all zero */
+	le16 key_id; /* 0: unused, and all zero */
 	le16 state;
 	le16 scheme;
-	uint8_t integrity;	/* 0 or 1 */
+	uint8_t integrity; /* 0 or 1 */
 	uint8_t zero1;
 	le32 sector_bytes;
 	le32 counter;
@@ -128,7 +128,7 @@ static_assert(sizeof(struct disk_key_row) == 128, "FORMAT.md, Key table");
  * and all of it but the kind while it is unused.  FORMAT.md, "Key slots".
  */
 struct disk_keyslot {
-	le16 kind;		/* 0: unused */
+	le16 kind; /* 0: unused */
 	le16 kdf;
 	le16 key_id;
 	le16 zero1;

@@ -36,8 +36,7 @@ static uint64_t slot_work(const struct keyslot *s)
 	return (uint64_t)s->cost.passes * s->cost.memory_kib;
 }
 
-static struct keyslot_place place_of(const struct header *h,
-				     unsigned int index)
+static struct keyslot_place place_of(const struct header *h, unsigned int index)
 {
 	struct keyslot_place place = {
 		.format_version = h->format_version,
@@ -277,8 +276,8 @@ int header_read(struct header *h, struct container *c)
 	chosen = choose_copy(copies, errs);
 	for (unsigned int i = 0; i < 2; i++) {
 		copies[chosen].copy_ok[i] = errs[i] == 0;
-		copies[chosen].copy_sequence[i] =
-			errs[i] ? 0 : copies[i].sequence;
+		copies[chosen].copy_sequence[i] = errs[i] ? 0
+							  : copies[i].sequence;
 	}
 	*h = copies[chosen];
 	header_destroy(&copies[!chosen]);
@@ -324,8 +323,7 @@ static int try_slot(const struct header *h, unsigned int index,
  * Two rounds: passwords first, since that is what people have; the rest.
  */
 static int open_some_slot(const struct header *h, uint32_t kinds,
-			  const struct secret *secret,
-			  struct header_keys *keys)
+			  const struct secret *secret, struct header_keys *keys)
 {
 	uint64_t work_left = HEADER_KDF_SUM_KIB;
 	int reason = -EACCES;

@@ -39,46 +39,46 @@ struct container;
 
 /* Fixed places, in blocks. */
 #define HEADER_A_BLOCK 0
-#define HEADER_BLOCKS 64		/* 256 KiB */
-#define RING_A_BLOCK 128		/* 512 KiB */
+#define HEADER_BLOCKS 64 /* 256 KiB */
+#define RING_A_BLOCK 128 /* 512 KiB */
 #define RING_SLOTS 64
-#define HEADER_B_BLOCK 4096		/* 16 MiB */
+#define HEADER_B_BLOCK 4096 /* 16 MiB */
 #define RING_B_BLOCK (HEADER_B_BLOCK + RING_A_BLOCK)
-#define FIXED_BLOCKS 256		/* 1 MiB at 0 and at 16 MiB */
-#define CONTAINER_BLOCKS_MIN 8192	/* 32 MiB */
+#define FIXED_BLOCKS 256	  /* 1 MiB at 0 and at 16 MiB */
+#define CONTAINER_BLOCKS_MIN 8192 /* 32 MiB */
 
 struct header_key {
-	uint16_t key_id;		/* 0: row unused */
-	uint16_t state;			/* enum header_key_state */
-	uint16_t scheme;		/* enum scheme_id */
-	uint32_t sector_bytes;		/* 512 or 4096 */
+	uint16_t key_id;       /* 0: row unused */
+	uint16_t state;	       /* enum header_key_state */
+	uint16_t scheme;       /* enum scheme_id */
+	uint32_t sector_bytes; /* 512 or 4096 */
 	bool integrity;
-	struct nonce nonce;		/* of the sealed bytes */
-	uint8_t sealed[64];		/* random, under the key-table key */
+	struct nonce nonce; /* of the sealed bytes */
+	uint8_t sealed[64]; /* random, under the key-table key */
 	uint8_t tag[SEAL_TAG_BYTES];
 };
 
 enum header_key_state {
 	HEADER_KEY_UNUSED = 0,
-	HEADER_KEY_ACTIVE = 1,		/* new writes use it */
-	HEADER_KEY_OLD = 2,		/* still read */
+	HEADER_KEY_ACTIVE = 1, /* new writes use it */
+	HEADER_KEY_OLD = 2,    /* still read */
 };
 
 /* A header in memory, decoded and bounds-checked; not yet authenticated until
  * header_unlock() succeeded. */
 struct header {
 	uint32_t format_version;
-	uint64_t compat, ro_compat, incompat;	/* feature words */
+	uint64_t compat, ro_compat, incompat; /* feature words */
 	uint8_t uuid[UUID_BYTES];
 	char label[LABEL_BYTES_MAX + 1];
 	uint64_t sequence;
-	unsigned int node_log2;			/* 14 to 16 */
+	unsigned int node_log2; /* 14 to 16 */
 	struct keyslot slot[HEADER_SLOTS];
 	struct header_key key[HEADER_KEYS];
 	/* Raw area, as read, for the HMAC over unknown bytes as well. */
-	uint8_t *raw;				/* HEADER_BLOCKS blocks */
-	bool copy_ok[2];			/* which copies were readable */
-	uint64_t copy_sequence[2];		/* of these; else 0 */
+	uint8_t *raw;		   /* HEADER_BLOCKS blocks */
+	bool copy_ok[2];	   /* which copies were readable */
+	uint64_t copy_sequence[2]; /* of these; else 0 */
 };
 
 /*
@@ -91,7 +91,7 @@ struct key_set {
 	uint32_t sector_bytes;
 	bool integrity;
 	struct scheme_key *data;
-	struct tag_key *tag;		/* NULL if integrity is off */
+	struct tag_key *tag; /* NULL if integrity is off */
 	struct seal_key *node;
 	struct seal_key *super;
 	struct hint_key *salvage;
@@ -102,18 +102,18 @@ struct header_keys {
 	struct secret master;
 	struct key_set set[HEADER_KEYS];
 	unsigned int nr_sets;
-	unsigned int active;		/* index of the one for new writes */
-	unsigned int slot;		/* which slot opened */
+	unsigned int active; /* index of the one for new writes */
+	unsigned int slot;   /* which slot opened */
 };
 
 struct header_params {
-	const char *label;		/* UTF-8, may be "" */
+	const char *label; /* UTF-8, may be "" */
 	const struct scheme *scheme;
 	uint32_t sector_bytes;
 	bool integrity;
-	unsigned int node_log2;		/* 0: the default, 14 */
-	struct kdf_cost cost;		/* as header_set_slot() */
-	enum keyslot_kind kind;		/* of the first slot */
+	unsigned int node_log2; /* 0: the default, 14 */
+	struct kdf_cost cost;	/* as header_set_slot() */
+	enum keyslot_kind kind; /* of the first slot */
 };
 
 /*
@@ -124,8 +124,8 @@ struct header_params {
  */
 must_check int header_new(struct header *h, struct header_keys *keys,
 			  const struct header_params *p,
-			  const struct secret *secret,
-			  struct nonce_source *src, unsigned int nr_handles);
+			  const struct secret *secret, struct nonce_source *src,
+			  unsigned int nr_handles);
 
 /*
  * Read and decode the newer of the two copies that is intact.  Returns 0;
@@ -148,8 +148,7 @@ must_check int header_read(struct header *h, struct container *c);
  */
 must_check int header_unlock(const struct header *h,
 			     const struct secret *secret,
-			     struct header_keys *keys,
-			     unsigned int nr_handles);
+			     struct header_keys *keys, unsigned int nr_handles);
 
 /* The same for slots whose kind k has the bit 1 << k in @kinds. */
 #define HEADER_ALL_KINDS UINT32_MAX

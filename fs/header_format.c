@@ -21,8 +21,7 @@
 
 static_assert(HEADER_AREA_BYTES == HEADER_BLOCKS * BLOCK_BYTES,
 	      "FORMAT.md, Container");
-static_assert(HEADER_KEY_TABLE +
-		      HEADER_KEYS * sizeof(struct disk_key_row) <=
+static_assert(HEADER_KEY_TABLE + HEADER_KEYS * sizeof(struct disk_key_row) <=
 		      HEADER_SLOT_TABLE,
 	      "FORMAT.md, Header");
 static_assert(HEADER_SLOT_TABLE + HEADER_SLOTS * HEADER_SLOT_BYTES <=
@@ -382,12 +381,15 @@ void header_to_text(const struct header *h, FILE *out)
 	char uuid[37];
 
 	uuid_format(h->uuid, uuid);
-	fprintf(out, "header: version %" PRIu32 ", sequence %" PRIu64
+	fprintf(out,
+		"header: version %" PRIu32 ", sequence %" PRIu64
 		", uuid %s, label \"%s\", nodes of %u bytes\n",
 		h->format_version, h->sequence, uuid, h->label,
 		1u << h->node_log2);
-	fprintf(out, "features: compatible %" PRIx64 ", read-only compatible %"
-		PRIx64 ", incompatible %" PRIx64 "\n",
+	fprintf(out,
+		"features: compatible %" PRIx64
+		", read-only compatible %" PRIx64 ", incompatible %" PRIx64
+		"\n",
 		h->compat, h->ro_compat, h->incompat);
 
 	for (unsigned int i = 0; i < HEADER_KEYS; i++) {
@@ -396,10 +398,11 @@ void header_to_text(const struct header *h, FILE *out)
 
 		if (k->key_id == 0)
 			continue;
-		fprintf(out, "key %u: %s, %s, sectors of %" PRIu32
+		fprintf(out,
+			"key %u: %s, %s, sectors of %" PRIu32
 			" bytes, integrity %s\n",
-			k->key_id, k->state == HEADER_KEY_ACTIVE ? "active" :
-								   "old",
+			k->key_id,
+			k->state == HEADER_KEY_ACTIVE ? "active" : "old",
 			scheme ? scheme->name : "unknown scheme",
 			k->sector_bytes, k->integrity ? "on" : "off");
 	}
@@ -408,7 +411,8 @@ void header_to_text(const struct header *h, FILE *out)
 
 		if (s->kind == KEYSLOT_EMPTY)
 			continue;
-		fprintf(out, "slot %u: %s, passes %" PRIu32 ", memory %" PRIu32
+		fprintf(out,
+			"slot %u: %s, passes %" PRIu32 ", memory %" PRIu32
 			" KiB, lanes %" PRIu32 "\n",
 			i, slot_kind_name(s->kind), s->cost.passes,
 			s->cost.memory_kib, s->cost.lanes);

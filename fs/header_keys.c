@@ -231,7 +231,7 @@ static int make_set(const struct origin *o, struct key_set *set)
 	set->scheme = scheme_by_id(o->k->scheme);
 	set->sector_bytes = o->k->sector_bytes;
 	set->integrity = o->k->integrity;
-	assert(set->scheme);	/* header_decode() saw to it */
+	assert(set->scheme); /* header_decode() saw to it */
 
 	err = make_data(o, set);
 	if (!err)

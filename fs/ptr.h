@@ -13,7 +13,7 @@
 #include "fs/types.h"
 
 struct ptr {
-	block_t block;		/* 0: no node */
+	block_t block; /* 0: no node */
 	block_t second;
 	uint64_t birth;
 	struct nonce nonce;

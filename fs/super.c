@@ -15,7 +15,7 @@
 #include "fs/container.h"
 #include "fs/format.h"
 
-#define NR_BLOCKS_MAX (1ull << 50)	/* 4 EiB; so that sums never wrap */
+#define NR_BLOCKS_MAX (1ull << 50) /* 4 EiB; so that sums never wrap */
 
 static_assert(sizeof(struct disk_super) == BLOCK_BYTES,
 	      "FORMAT.md, Superblock");
@@ -139,19 +139,21 @@ static int validate_body(const struct disk_super_body *d)
 
 void super_to_text(const struct super *sb, FILE *out)
 {
-	fprintf(out, "superblock: commit %" PRIu64 "%s, root at block %" PRIu64
+	fprintf(out,
+		"superblock: commit %" PRIu64 "%s, root at block %" PRIu64
 		" (again at %" PRIu64 ", level %u), %" PRIu64
 		" blocks, limit %" PRIu64 ", header sequence %" PRIu64 "\n",
 		sb->commit, sb->clean ? " (clean)" : "", sb->root.block,
 		sb->root.second, sb->root.level, sb->nr_blocks,
 		sb->limit_blocks, sb->header_sequence);
-	fprintf(out, "features: compatible %" PRIx64 ", read-only compatible %"
-		PRIx64 ", incompatible %" PRIx64 "\n",
+	fprintf(out,
+		"features: compatible %" PRIx64
+		", read-only compatible %" PRIx64 ", incompatible %" PRIx64
+		"\n",
 		sb->compat, sb->ro_compat, sb->incompat);
 	for (unsigned int i = 0; i < sb->nr_log; i++)
 		fprintf(out, "log: blocks %" PRIu64 " to %" PRIu64 "\n",
-			sb->log[i].first,
-			sb->log[i].first + sb->log[i].nr - 1);
+			sb->log[i].first, sb->log[i].first + sb->log[i].nr - 1);
 }
 
 /* Sealing and opening */
@@ -311,9 +313,9 @@ int super_read_all(struct super *out, unsigned int max, unsigned int *nr,
 
 /* What a slot of one ring says about who wrote it last. */
 enum slot_owner {
-	SLOT_OURS,	/* the very superblock we know */
-	SLOT_FOREIGN,	/* a commit of somebody else, since then */
-	SLOT_OTHER,	/* older, damaged, or never written */
+	SLOT_OURS,    /* the very superblock we know */
+	SLOT_FOREIGN, /* a commit of somebody else, since then */
+	SLOT_OTHER,   /* older, damaged, or never written */
 	SLOT_UNREADABLE,
 };
 
@@ -333,9 +335,10 @@ static enum slot_owner look_who_wrote(const struct super *prev,
 	if (sb.commit != prev->commit)
 		return sb.commit > prev->commit ? SLOT_FOREIGN : SLOT_OTHER;
 	return sb.nonce.session == prev->nonce.session &&
-	       sb.nonce.counter == prev->nonce.counter &&
-	       memcmp(sb.tag, prev->tag, sizeof(sb.tag)) == 0 ?
-		       SLOT_OURS : SLOT_FOREIGN;
+			       sb.nonce.counter == prev->nonce.counter &&
+			       memcmp(sb.tag, prev->tag, sizeof(sb.tag)) == 0
+		       ? SLOT_OURS
+		       : SLOT_FOREIGN;
 }
 
 /*

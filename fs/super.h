@@ -19,7 +19,7 @@ struct container;
 
 /* Where replay of the intent log begins; all zero while there is no log. */
 struct super_anchor {
-	uint64_t position;	/* in 512-byte sectors from the log's start */
+	uint64_t position; /* in 512-byte sectors from the log's start */
 	uint64_t sequence;
 	uint8_t chain[16];
 };
@@ -27,13 +27,13 @@ struct super_anchor {
 #define SUPER_LOG_EXTENTS 8
 
 struct super {
-	uint64_t commit;		/* 1 is the first */
-	struct ptr root;		/* of the volume tree */
-	uint64_t nr_blocks;		/* backed now */
-	uint64_t limit_blocks;		/* --size; 0: none */
+	uint64_t commit;       /* 1 is the first */
+	struct ptr root;       /* of the volume tree */
+	uint64_t nr_blocks;    /* backed now */
+	uint64_t limit_blocks; /* --size; 0: none */
 	uint64_t header_sequence;
 	uint64_t compat, ro_compat, incompat;
-	bool clean;			/* unmounted in order */
+	bool clean; /* unmounted in order */
 	struct super_anchor anchor;
 	struct {
 		block_t first;

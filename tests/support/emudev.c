@@ -30,14 +30,14 @@ struct log {
 	bool running;
 	struct event *event;
 	uint64_t nr, space;
-	struct emuimage base;		/* before the first event */
+	struct emuimage base; /* before the first event */
 	/* Up to a flush, remembered for the next crash image. */
 	struct emuimage durable;
 	uint64_t durable_events;
 };
 
 struct fault {
-	uint64_t nth, nr_calls;		/* 0 calls: none */
+	uint64_t nth, nr_calls; /* 0 calls: none */
 	int err;
 };
 
@@ -47,7 +47,7 @@ struct emudev {
 	/* All under lock. */
 	bool open;
 	bool off;
-	uint64_t events_left;		/* until the power is cut */
+	uint64_t events_left; /* until the power is cut */
 	uint64_t host_limit;
 	struct emuimage image;
 	struct log log;
@@ -104,8 +104,8 @@ static void log_add(struct log *l, struct event e)
 		return;
 	if (l->nr == l->space) {
 		l->space = l->space ? 2 * l->space : 256;
-		l->event = must(realloc(l->event,
-					l->space * sizeof(*l->event)));
+		l->event =
+			must(realloc(l->event, l->space * sizeof(*l->event)));
 	}
 	emublock_get(e.data);
 	l->event[l->nr++] = e;
@@ -236,8 +236,8 @@ static void image_after(struct emudev *d, uint64_t nr_events,
 	assert(l->running && nr_events <= l->nr);
 	log_seek(l, nr_events);
 	emuimage_clone(out, &l->durable);
-	crash(out, l->event + l->durable_events,
-	      nr_events - l->durable_events, policy, seed);
+	crash(out, l->event + l->durable_events, nr_events - l->durable_events,
+	      policy, seed);
 }
 
 /* The container's functions */
@@ -291,8 +291,7 @@ static int read_block(struct emudev *d, block_t block, uint8_t *out)
 	return 0;
 }
 
-static int dev_read(struct container *c, uint64_t offset, size_t len,
-		    void *buf)
+static int dev_read(struct container *c, uint64_t offset, size_t len, void *buf)
 {
 	struct emudev *d = of(c);
 	int err;
@@ -314,8 +313,9 @@ static int write_block(struct emudev *d, block_t block, const uint8_t *bytes)
 		return -EIO;
 	b = emublock_new(bytes);
 	emuimage_set(&d->image, block, b);
-	log_add(&d->log, (struct event){
-		.type = EMUDEV_WRITE, .block = block, .data = b });
+	log_add(&d->log, (struct event){ .type = EMUDEV_WRITE,
+					 .block = block,
+					 .data = b });
 	emublock_put(b);
 	return 0;
 }
@@ -362,8 +362,8 @@ static int grow(struct emudev *d, uint64_t size_bytes)
 		return -EIO;
 
 	emuimage_grow(&d->image, size_bytes >> BLOCK_SHIFT);
-	log_add(&d->log, (struct event){
-		.type = EMUDEV_GROW, .nr = d->image.nr_blocks });
+	log_add(&d->log, (struct event){ .type = EMUDEV_GROW,
+					 .nr = d->image.nr_blocks });
 	container_grown(&d->c, size_bytes);
 	return 0;
 }
@@ -556,8 +556,7 @@ bool emudev_is_off(const struct emudev *d)
 	return off;
 }
 
-void emudev_power_on(struct emudev *d, enum emudev_policy policy,
-		     uint64_t seed)
+void emudev_power_on(struct emudev *d, enum emudev_policy policy, uint64_t seed)
 {
 	struct emuimage image;
 

@@ -28,8 +28,8 @@ struct emudev;
 
 /* What happens to writes and growth since the last flush in a crash. */
 enum emudev_policy {
-	EMUDEV_KEEP,	/* all there: a killed process, not a power cut */
-	EMUDEV_LOSE,	/* none there */
+	EMUDEV_KEEP, /* all there: a killed process, not a power cut */
+	EMUDEV_LOSE, /* none there */
 	/*
 	 * By seed: each is there, lost, or a mixture of old and new 512-byte
 	 * pieces; seeds differ in how likely these are.
@@ -66,16 +66,16 @@ struct container *emudev_container(struct emudev *d);
 /* The log */
 
 enum emudev_event_type {
-	EMUDEV_WRITE,	/* one block */
+	EMUDEV_WRITE, /* one block */
 	EMUDEV_FLUSH,
-	EMUDEV_GROW,	/* to nr blocks */
+	EMUDEV_GROW, /* to nr blocks */
 };
 
 struct emudev_event {
 	enum emudev_event_type type;
 	block_t block;
 	uint64_t nr;
-	const uint8_t *data;	/* 4096 bytes, as long as the log lives */
+	const uint8_t *data; /* 4096 bytes, as long as the log lives */
 };
 
 uint64_t emudev_nr_events(const struct emudev *d);
@@ -116,8 +116,8 @@ void emudev_power_on(struct emudev *d, enum emudev_policy policy,
 
 enum emudev_op {
 	EMUDEV_OP_READ,
-	EMUDEV_OP_WRITE,	/* half of the blocks are written */
-	EMUDEV_OP_FLUSH,	/* nothing becomes durable */
+	EMUDEV_OP_WRITE, /* half of the blocks are written */
+	EMUDEV_OP_FLUSH, /* nothing becomes durable */
 	EMUDEV_OP_BACK,
 	EMUDEV_OP_NR
 };

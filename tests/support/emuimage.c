@@ -10,7 +10,7 @@
 #define PAGE_BLOCKS 512u
 
 struct emupage {
-	unsigned int refs;		/* atomic */
+	unsigned int refs; /* atomic */
 	struct emublock *block[PAGE_BLOCKS];
 };
 

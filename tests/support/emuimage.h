@@ -15,7 +15,7 @@
 #include "fs/types.h"
 
 struct emublock {
-	unsigned int refs;		/* atomic */
+	unsigned int refs; /* atomic */
 	uint8_t bytes[BLOCK_BYTES];
 };
 
