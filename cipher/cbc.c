@@ -11,8 +11,8 @@
 #include "cipher/family.h"
 
 int cbc_encrypt_iv(gcry_cipher_hd_t hd,
-		   const uint8_t iv[static CBC_BLOCK_BYTES],
-		   size_t len, const void *in, void *out)
+		   const uint8_t iv[static CBC_BLOCK_BYTES], size_t len,
+		   const void *in, void *out)
 {
 	if (gcry_cipher_setiv(hd, iv, CBC_BLOCK_BYTES) ||
 	    gcry_cipher_encrypt(hd, out, len, in, len))
@@ -21,8 +21,8 @@ int cbc_encrypt_iv(gcry_cipher_hd_t hd,
 }
 
 int cbc_decrypt_iv(gcry_cipher_hd_t hd,
-		   const uint8_t iv[static CBC_BLOCK_BYTES],
-		   size_t len, const void *in, void *out)
+		   const uint8_t iv[static CBC_BLOCK_BYTES], size_t len,
+		   const void *in, void *out)
 {
 	if (gcry_cipher_setiv(hd, iv, CBC_BLOCK_BYTES) ||
 	    gcry_cipher_decrypt(hd, out, len, in, len))
@@ -39,8 +39,8 @@ int cbc_iv(gcry_cipher_hd_t hd, const uint8_t tweak[static CBC_BLOCK_BYTES],
 }
 
 int cbc_encrypt_tweak(gcry_cipher_hd_t hd,
-		      const uint8_t tweak[static CBC_BLOCK_BYTES],
-		      size_t len, const void *in, void *out)
+		      const uint8_t tweak[static CBC_BLOCK_BYTES], size_t len,
+		      const void *in, void *out)
 {
 	uint8_t iv[CBC_BLOCK_BYTES];
 	int err = cbc_iv(hd, tweak, iv);
@@ -49,8 +49,8 @@ int cbc_encrypt_tweak(gcry_cipher_hd_t hd,
 }
 
 int cbc_decrypt_tweak(gcry_cipher_hd_t hd,
-		      const uint8_t tweak[static CBC_BLOCK_BYTES],
-		      size_t len, const void *in, void *out)
+		      const uint8_t tweak[static CBC_BLOCK_BYTES], size_t len,
+		      const void *in, void *out)
 {
 	uint8_t iv[CBC_BLOCK_BYTES];
 	int err = cbc_iv(hd, tweak, iv);
@@ -62,7 +62,10 @@ static int cbc_open(struct pool **out, unsigned int nr, int algo,
 		    const uint8_t *key, size_t key_len)
 {
 	const struct pool_cipher data = {
-		algo, GCRY_CIPHER_MODE_CBC, key, key_len
+		.algo = algo,
+		.mode = GCRY_CIPHER_MODE_CBC,
+		.key = key,
+		.key_len = key_len,
 	};
 
 	return pool_new(out, nr, &data, NULL);

@@ -268,10 +268,16 @@ static int elephant_open(struct pool **out, unsigned int nr, int algo,
 {
 	const size_t half = key_len / 2;
 	const struct pool_cipher data = {
-		algo, GCRY_CIPHER_MODE_CBC, key, half
+		.algo = algo,
+		.mode = GCRY_CIPHER_MODE_CBC,
+		.key = key,
+		.key_len = half,
 	};
 	const struct pool_cipher sector_key = {
-		algo, GCRY_CIPHER_MODE_ECB, key + half, half
+		.algo = algo,
+		.mode = GCRY_CIPHER_MODE_ECB,
+		.key = key + half,
+		.key_len = half,
 	};
 
 	return pool_new(out, nr, &data, &sector_key);

@@ -13,7 +13,7 @@
 #include "cipher/defs.h"
 #include "cipher/scheme.h"
 
-#define ELEPHANT_KEY_BYTES 32	/* of a sector key */
+#define ELEPHANT_KEY_BYTES 32 /* of a sector key */
 
 /* The diffusers look eight words around, so a sector has 8 or more. */
 #define ELEPHANT_SECTOR_MIN 32

@@ -53,8 +53,10 @@ static int extract(const struct secret *ikm, const void *salt, size_t salt_len,
 	auto_secret struct secret key = SECRET_EMPTY;
 	int err;
 
-	err = salt_len ? secret_copy(&key, salt, salt_len) :
-			 secret_copy(&key, no_salt, sizeof(no_salt));
+	if (salt_len)
+		err = secret_copy(&key, salt, salt_len);
+	else
+		err = secret_copy(&key, no_salt, sizeof(no_salt));
 	if (!err)
 		err = secret_new(prk, HMAC_BYTES);
 	if (!err)
@@ -89,8 +91,8 @@ static int expand(const struct secret *prk, const void *info, size_t info_len,
 }
 
 int kdf_hkdf(const struct secret *ikm, const void *salt, size_t salt_len,
-	     const void *info, size_t info_len,
-	     size_t out_len, struct secret *out)
+	     const void *info, size_t info_len, size_t out_len,
+	     struct secret *out)
 {
 	auto_secret struct secret prk = SECRET_EMPTY;
 	int err;

@@ -17,7 +17,7 @@
 #include "cipher/kdf_raw.h"
 #include "cipher/library.h"
 
-#define OUT_BYTES_MIN 4		/* Argon2's own */
+#define OUT_BYTES_MIN 4 /* Argon2's own */
 
 int kdf_cost_check(const struct kdf_cost *c)
 {
@@ -83,7 +83,9 @@ static int compute(gcry_kdf_hd_t kdf, size_t out_len, struct secret *out)
 {
 	struct lanes lanes = { 0 };
 	const gcry_kdf_thread_ops_t ops = {
-		&lanes, dispatch_lane, wait_for_lanes
+		.jobs_context = &lanes,
+		.dispatch_job = dispatch_lane,
+		.wait_all_jobs = wait_for_lanes,
 	};
 	gcry_error_t err;
 
@@ -98,12 +100,14 @@ static int compute(gcry_kdf_hd_t kdf, size_t out_len, struct secret *out)
 	return library_error(err);
 }
 
-int kdf_argon2id_raw(const struct argon2_input *in,
-		     const struct kdf_cost *cost, size_t out_len,
-		     struct secret *out)
+int kdf_argon2id_raw(const struct argon2_input *in, const struct kdf_cost *cost,
+		     size_t out_len, struct secret *out)
 {
 	const unsigned long param[] = {
-		out_len, cost->passes, cost->memory_kib, cost->lanes
+		out_len,
+		cost->passes,
+		cost->memory_kib,
+		cost->lanes,
 	};
 	gcry_kdf_hd_t kdf;
 	gcry_error_t lib_err;
@@ -116,11 +120,10 @@ int kdf_argon2id_raw(const struct argon2_input *in,
 	if (!in->password_len || out_len < OUT_BYTES_MIN)
 		return -EINVAL;
 
-	lib_err = gcry_kdf_open(&kdf, GCRY_KDF_ARGON2, GCRY_KDF_ARGON2ID,
-				param, sizeof(param) / sizeof(param[0]),
-				in->password, in->password_len,
-				in->salt, in->salt_len, in->key, in->key_len,
-				in->ad, in->ad_len);
+	lib_err = gcry_kdf_open(&kdf, GCRY_KDF_ARGON2, GCRY_KDF_ARGON2ID, param,
+				sizeof(param) / sizeof(param[0]), in->password,
+				in->password_len, in->salt, in->salt_len,
+				in->key, in->key_len, in->ad, in->ad_len);
 	if (lib_err)
 		return library_error(lib_err);
 	err = compute(kdf, out_len, out);
@@ -134,8 +137,10 @@ int kdf_argon2id(const struct secret *password,
 		 struct secret *out)
 {
 	const struct argon2_input in = {
-		.password = password->bytes, .password_len = password->len,
-		.salt = salt, .salt_len = KDF_SALT_BYTES,
+		.password = password->bytes,
+		.password_len = password->len,
+		.salt = salt,
+		.salt_len = KDF_SALT_BYTES,
 	};
 
 	return kdf_argon2id_raw(&in, cost, out_len, out);
@@ -143,7 +148,7 @@ int kdf_argon2id(const struct secret *password,
 
 #define CALIBRATE_LANES 4
 #define CALIBRATE_FIRST_KIB (16u << 10)
-#define CALIBRATE_LEAST_KIB (8u << 10)	/* less is no defence */
+#define CALIBRATE_LEAST_KIB (8u << 10) /* less is no defence */
 
 static uint64_t now_us(void)
 {
@@ -158,8 +163,10 @@ static int trial(const struct kdf_cost *c, uint64_t *us)
 {
 	static const uint8_t salt[KDF_SALT_BYTES] = "tuskfs trial";
 	const struct argon2_input in = {
-		.password = "trial", .password_len = 5,
-		.salt = salt, .salt_len = sizeof(salt),
+		.password = "trial",
+		.password_len = 5,
+		.salt = salt,
+		.salt_len = sizeof(salt),
 	};
 	auto_secret struct secret out = SECRET_EMPTY;
 	uint64_t start = now_us();
@@ -178,15 +185,15 @@ static uint64_t clamp(uint64_t v, uint64_t low, uint64_t high)
 static void extrapolate(struct kdf_cost *c, uint64_t us, uint64_t target_us,
 			uint32_t memory_kib_max)
 {
-	const uint32_t least = (uint32_t)clamp(CALIBRATE_LEAST_KIB, 0,
-					       memory_kib_max);
+	const uint32_t least =
+		(uint32_t)clamp(CALIBRATE_LEAST_KIB, 0, memory_kib_max);
 	/* KiB fit 22 bits and microseconds of 32-bit ms 42: no overflow. */
 	const uint64_t fit = target_us * c->memory_kib / us;
 	uint64_t us_now;
 
 	us_now = us * memory_kib_max / c->memory_kib;
-	c->memory_kib = (uint32_t)clamp(fit & ~UINT64_C(1023), least,
-					memory_kib_max);
+	c->memory_kib =
+		(uint32_t)clamp(fit & ~UINT64_C(1023), least, memory_kib_max);
 	if (fit > memory_kib_max && us_now)
 		c->passes = (uint32_t)clamp(target_us / us_now, 1, UINT32_MAX);
 }
@@ -196,8 +203,8 @@ int kdf_calibrate(uint32_t ms, uint32_t memory_kib_max, struct kdf_cost *cost)
 	const uint64_t target_us = (uint64_t)ms * 1000;
 	struct kdf_cost c = {
 		.passes = 1,
-		.memory_kib = (uint32_t)clamp(CALIBRATE_FIRST_KIB, 0,
-					      memory_kib_max),
+		.memory_kib =
+			(uint32_t)clamp(CALIBRATE_FIRST_KIB, 0, memory_kib_max),
 		.lanes = CALIBRATE_LANES,
 	};
 	uint64_t us;
@@ -212,8 +219,8 @@ int kdf_calibrate(uint32_t ms, uint32_t memory_kib_max, struct kdf_cost *cost)
 			return err;
 		if (us >= target_us / 4 || c.memory_kib == memory_kib_max)
 			break;
-		c.memory_kib = (uint32_t)clamp(4ull * c.memory_kib, 0,
-					       memory_kib_max);
+		c.memory_kib =
+			(uint32_t)clamp(4ull * c.memory_kib, 0, memory_kib_max);
 	}
 	extrapolate(&c, us, target_us, memory_kib_max);
 	*cost = c;

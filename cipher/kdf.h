@@ -17,9 +17,9 @@
 
 /* Argon2id cost. */
 struct kdf_cost {
-	uint32_t passes;	/* t, at least 1 */
-	uint32_t memory_kib;	/* m, 8 * lanes to 4 GiB */
-	uint32_t lanes;		/* p, 1 to 16 */
+	uint32_t passes;     /* t, at least 1 */
+	uint32_t memory_kib; /* m, 8 * lanes to 4 GiB */
+	uint32_t lanes;	     /* p, 1 to 16 */
 };
 
 #define KDF_MEMORY_KIB_MAX (4u << 20)
@@ -56,9 +56,8 @@ must_check int kdf_calibrate(uint32_t ms, uint32_t memory_kib_max,
  * bytes (1 to 255 * 32), into @out, made here.  No salt is 32 zeros.  Returns
  * 0, -EINVAL, -ENOMEM or -EIO.
  */
-must_check int kdf_hkdf(const struct secret *ikm,
-			const void *salt, size_t salt_len,
-			const void *info, size_t info_len,
+must_check int kdf_hkdf(const struct secret *ikm, const void *salt,
+			size_t salt_len, const void *info, size_t info_len,
 			size_t out_len, struct secret *out);
 
 /* HMAC-SHA-256 of the concatenation of @nr pieces.  Returns 0 or -EIO. */

@@ -14,7 +14,7 @@
 #include "cipher/bytes.h"
 #include "cipher/secret.h"
 
-#define HKDF_SECRET_BYTES_MIN 16	/* 128 bits */
+#define HKDF_SECRET_BYTES_MIN 16 /* 128 bits */
 
 static const char hkdf_label[] = "tuskfs key slot";
 
@@ -75,8 +75,9 @@ static int check_slot(const struct keyslot *slot)
 static bool is_secret_long_enough(const struct keyslot *slot,
 				  const struct secret *secret)
 {
-	return secret->len >= (slot->kdf == KDF_HKDF_SHA256 ?
-			       HKDF_SECRET_BYTES_MIN : 1);
+	if (slot->kdf == KDF_HKDF_SHA256)
+		return secret->len >= HKDF_SECRET_BYTES_MIN;
+	return secret->len >= 1;
 }
 
 static int derive_kek(const struct keyslot *slot, const struct secret *secret,
@@ -85,9 +86,8 @@ static int derive_kek(const struct keyslot *slot, const struct secret *secret,
 	if (slot->kdf == KDF_ARGON2ID)
 		return kdf_argon2id(secret, slot->salt, &slot->cost,
 				    SEAL_KEY_BYTES, kek);
-	return kdf_hkdf(secret, slot->salt, sizeof(slot->salt),
-			hkdf_label, sizeof(hkdf_label) - 1,
-			SEAL_KEY_BYTES, kek);
+	return kdf_hkdf(secret, slot->salt, sizeof(slot->salt), hkdf_label,
+			sizeof(hkdf_label) - 1, SEAL_KEY_BYTES, kek);
 }
 
 /* The slot's sealing key, one handle. */
@@ -122,9 +122,9 @@ int keyslot_wrap(struct keyslot *slot, const struct keyslot_place *place,
 	if (err)
 		return err;
 	encode_aad(slot, place, aad);
-	err = seal_message(kek, src, aad, sizeof(aad),
-			   master->bytes, MASTER_KEY_BYTES, slot->wrapped,
-			   &slot->nonce, slot->tag);
+	err = seal_message(kek, src, aad, sizeof(aad), master->bytes,
+			   MASTER_KEY_BYTES, slot->wrapped, &slot->nonce,
+			   slot->tag);
 	seal_key_free(kek);
 	return err;
 }
@@ -139,9 +139,8 @@ static int open_wrapped(struct seal_key *kek, const struct keyslot *slot,
 	if (err)
 		return err;
 	encode_aad(slot, place, aad);
-	err = seal_open(kek, slot->nonce, aad, sizeof(aad),
-			slot->wrapped, MASTER_KEY_BYTES, master->bytes,
-			slot->tag);
+	err = seal_open(kek, slot->nonce, aad, sizeof(aad), slot->wrapped,
+			MASTER_KEY_BYTES, master->bytes, slot->tag);
 	if (err)
 		secret_wipe(master);
 	return err == -EBADMSG ? -EACCES : err;

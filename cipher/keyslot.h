@@ -30,15 +30,15 @@ enum keyslot_kind {
 
 /* On-disk numbers. */
 enum kdf_id {
-	KDF_ARGON2ID = 1,	/* everything that people choose */
-	KDF_HKDF_SHA256 = 2,	/* only secrets of 128 bits or more we made */
+	KDF_ARGON2ID = 1,    /* everything that people choose */
+	KDF_HKDF_SHA256 = 2, /* only secrets of 128 bits or more we made */
 };
 
 struct keyslot {
-	uint16_t kind;			/* enum keyslot_kind */
-	uint16_t kdf;			/* enum kdf_id */
+	uint16_t kind; /* enum keyslot_kind */
+	uint16_t kdf;  /* enum kdf_id */
 	uint16_t key_id;
-	struct kdf_cost cost;		/* zero for HKDF */
+	struct kdf_cost cost; /* zero for HKDF */
 	uint8_t salt[KDF_SALT_BYTES];
 	struct nonce nonce;
 	uint8_t wrapped[MASTER_KEY_BYTES];
@@ -54,7 +54,7 @@ struct keyslot {
 struct keyslot_place {
 	uint8_t uuid[16];
 	uint32_t format_version;
-	uint32_t index;			/* of the slot, 0 to 15 */
+	uint32_t index; /* of the slot, 0 to 15 */
 };
 
 /*

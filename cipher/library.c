@@ -17,7 +17,7 @@ int library_error(gcry_error_t err)
 	case GPG_ERR_NOT_IMPLEMENTED:
 	case GPG_ERR_NOT_OPERATIONAL:
 	case GPG_ERR_FORBIDDEN:
-	case GPG_ERR_WEAK_KEY:	/* FIPS mode: XTS with two equal halves */
+	case GPG_ERR_WEAK_KEY: /* FIPS mode: XTS with two equal halves */
 		return -ENOSYS;
 	default:
 		return -EIO;

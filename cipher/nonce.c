@@ -11,7 +11,7 @@
 #include "cipher/bytes.h"
 #include "cipher/secret.h"
 
-#define COUNTERS (UINT64_C(1) << 32)	/* of one session */
+#define COUNTERS (UINT64_C(1) << 32) /* of one session */
 
 /* 63 random bits.  0 is the session of test vectors, so never drawn. */
 static int draw_random_session(uint64_t *session)

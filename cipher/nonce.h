@@ -17,7 +17,7 @@
 #define NONCE_BYTES 12
 
 struct nonce {
-	uint64_t session;	/* top bit 0; 0 is kept for test vectors */
+	uint64_t session; /* top bit 0; 0 is kept for test vectors */
 	uint32_t counter;
 };
 
@@ -25,7 +25,7 @@ struct nonce_source {
 	pthread_mutex_t lock;
 	/* Under lock. */
 	uint64_t session;
-	uint64_t next;		/* counter of the next draw; up to 2^32 */
+	uint64_t next; /* counter of the next draw; up to 2^32 */
 	/* Constant; tests set it to reach the end of a session quickly. */
 	int (*draw_session)(uint64_t *session);
 };

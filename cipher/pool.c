@@ -52,8 +52,8 @@ static void close_handle(struct handle *h)
 	gcry_cipher_close(h->second);
 }
 
-int pool_new(struct pool **out, unsigned int nr,
-	     const struct pool_cipher *data, const struct pool_cipher *second)
+int pool_new(struct pool **out, unsigned int nr, const struct pool_cipher *data,
+	     const struct pool_cipher *second)
 {
 	struct pool *p;
 	int err;
@@ -87,7 +87,10 @@ int pool_new_aes256(struct pool **out, unsigned int nr, int mode,
 		    const struct secret *key)
 {
 	const struct pool_cipher aes = {
-		GCRY_CIPHER_AES256, mode, key->bytes, key->len
+		.algo = GCRY_CIPHER_AES256,
+		.mode = mode,
+		.key = key->bytes,
+		.key_len = key->len,
 	};
 
 	*out = NULL;

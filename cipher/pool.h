@@ -19,17 +19,17 @@
 /* Belongs to one thread between pool_get() and pool_put(). */
 struct handle {
 	gcry_cipher_hd_t data;
-	gcry_cipher_hd_t second;	/* NULL unless two were asked for */
+	gcry_cipher_hd_t second; /* NULL unless two were asked for */
 	/* Under the pool's lock. */
 	struct handle *next_free;
 };
 
 /* What a handle is opened with. */
 struct pool_cipher {
-	int algo;		/* GCRY_CIPHER_* */
-	int mode;		/* GCRY_CIPHER_MODE_* */
-	const uint8_t *key;	/* borrowed until pool_new() returns */
-	size_t key_len;		/* bytes */
+	int algo;	    /* GCRY_CIPHER_* */
+	int mode;	    /* GCRY_CIPHER_MODE_* */
+	const uint8_t *key; /* borrowed until pool_new() returns */
+	size_t key_len;	    /* bytes */
 };
 
 struct pool;

@@ -15,12 +15,12 @@
 #include "cipher/family.h"
 #include "cipher/secret.h"
 
-#define SECTOR_BYTES_MAX (16u << 20)	/* libgcrypt's limit for XTS */
+#define SECTOR_BYTES_MAX (16u << 20) /* libgcrypt's limit for XTS */
 
 struct scheme_key {
 	const struct scheme *scheme;
 	uint32_t sector_bytes;
-	struct pool *pool;		/* NULL for a scheme without a key */
+	struct pool *pool; /* NULL for a scheme without a key */
 };
 
 static int none_copy(struct handle *h, const uint8_t *tweak, size_t len,
@@ -39,6 +39,7 @@ static const struct scheme_ops none_ops = {
 	.decrypt = none_copy,
 };
 
+/* clang-format off */
 static const struct scheme schemes[] = {
 	{ SCHEME_NONE, "none",
 	  0, &none_ops, GCRY_CIPHER_NONE },
@@ -55,6 +56,7 @@ static const struct scheme schemes[] = {
 	{ SCHEME_AES_256_CBC_ELEPHANT, "aes-256-cbc-elephant",
 	  64, &elephant_ops, GCRY_CIPHER_AES256 },
 };
+/* clang-format on */
 #define NR_SCHEMES (sizeof(schemes) / sizeof(schemes[0]))
 
 const struct scheme *scheme_at(size_t index)
@@ -96,10 +98,8 @@ int scheme_key_new(struct scheme_key **out, const struct scheme *scheme,
 	int err;
 
 	*out = NULL;
-	if (sector_bytes < ops->sector_min ||
-	    sector_bytes > SECTOR_BYTES_MAX ||
-	    sector_bytes % ops->sector_granule ||
-	    key->len != scheme->key_bytes)
+	if (sector_bytes < ops->sector_min || sector_bytes > SECTOR_BYTES_MAX ||
+	    sector_bytes % ops->sector_granule || key->len != scheme->key_bytes)
 		return -EINVAL;
 
 	k = calloc(1, sizeof(*k));
@@ -127,8 +127,8 @@ void scheme_key_free(struct scheme_key *k)
 /* By how much the tweak's low half grows with each sector. */
 static uint64_t tweak_step(const struct scheme_key *k)
 {
-	return k->scheme->ops->unit == TWEAK_COUNTS_SECTORS ?
-		1 : k->sector_bytes;
+	return k->scheme->ops->unit == TWEAK_COUNTS_SECTORS ? 1
+							    : k->sector_bytes;
 }
 
 void scheme_tweak(const struct scheme_key *k, uint64_t session,
@@ -185,15 +185,15 @@ static int run(struct scheme_key *k, sector_fn fn, const uint8_t *first,
 }
 
 int scheme_encrypt(struct scheme_key *k,
-		   const uint8_t tweak[static TWEAK_BYTES],
-		   size_t nr, const void *in, void *out)
+		   const uint8_t tweak[static TWEAK_BYTES], size_t nr,
+		   const void *in, void *out)
 {
 	return run(k, k->scheme->ops->encrypt, tweak, nr, in, out);
 }
 
 int scheme_decrypt(struct scheme_key *k,
-		   const uint8_t tweak[static TWEAK_BYTES],
-		   size_t nr, const void *in, void *out)
+		   const uint8_t tweak[static TWEAK_BYTES], size_t nr,
+		   const void *in, void *out)
 {
 	return run(k, k->scheme->ops->decrypt, tweak, nr, in, out);
 }

@@ -33,11 +33,11 @@ enum scheme_id {
 };
 
 struct scheme {
-	uint16_t id;			/* enum scheme_id */
-	const char *name;		/* as --scheme has it */
-	unsigned int key_bytes;		/* both keys together; 0 for none */
-	const struct scheme_ops *ops;	/* private to cipher/ */
-	int algo;			/* private to cipher/ */
+	uint16_t id;		      /* enum scheme_id */
+	const char *name;	      /* as --scheme has it */
+	unsigned int key_bytes;	      /* both keys together; 0 for none */
+	const struct scheme_ops *ops; /* private to cipher/ */
+	int algo;		      /* private to cipher/ */
 };
 
 /* All rows, in the order they are shown; NULL past the end. */

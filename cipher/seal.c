@@ -31,7 +31,8 @@ int seal_key_new(struct seal_key **out, const struct secret *key,
 	k = calloc(1, sizeof(*k));
 	if (!k)
 		return -ENOMEM;
-	err = pool_new_aes256(&k->pool, nr_handles, GCRY_CIPHER_MODE_GCM_SIV, key);
+	err = pool_new_aes256(&k->pool, nr_handles, GCRY_CIPHER_MODE_GCM_SIV,
+			      key);
 	if (err) {
 		free(k);
 		return err;
@@ -56,8 +57,8 @@ static bool apart(const void *a, const void *b, size_t len)
 }
 
 /* Returns 0 or -EIO. */
-static int begin(gcry_cipher_hd_t hd, struct nonce nonce,
-		 const void *aad, size_t aad_len)
+static int begin(gcry_cipher_hd_t hd, struct nonce nonce, const void *aad,
+		 size_t aad_len)
 {
 	uint8_t iv[NONCE_BYTES];
 
@@ -69,9 +70,9 @@ static int begin(gcry_cipher_hd_t hd, struct nonce nonce,
 	return 0;
 }
 
-static int encrypt(gcry_cipher_hd_t hd, struct nonce nonce,
-		   const void *aad, size_t aad_len,
-		   const void *in, size_t len, void *out, uint8_t *tag)
+static int encrypt(gcry_cipher_hd_t hd, struct nonce nonce, const void *aad,
+		   size_t aad_len, const void *in, size_t len, void *out,
+		   uint8_t *tag)
 {
 	if (begin(hd, nonce, aad, aad_len) ||
 	    gcry_cipher_encrypt(hd, out, len, in, len) ||
@@ -80,9 +81,9 @@ static int encrypt(gcry_cipher_hd_t hd, struct nonce nonce,
 	return 0;
 }
 
-static int decrypt(gcry_cipher_hd_t hd, struct nonce nonce,
-		   const void *aad, size_t aad_len,
-		   const void *in, size_t len, void *out, const uint8_t *tag)
+static int decrypt(gcry_cipher_hd_t hd, struct nonce nonce, const void *aad,
+		   size_t aad_len, const void *in, size_t len, void *out,
+		   const uint8_t *tag)
 {
 	gcry_error_t err;
 
@@ -95,9 +96,8 @@ static int decrypt(gcry_cipher_hd_t hd, struct nonce nonce,
 	return err ? -EIO : 0;
 }
 
-int seal_message_raw(struct seal_key *k, struct nonce nonce,
-		     const void *aad, size_t aad_len,
-		     const void *in, size_t len, void *out,
+int seal_message_raw(struct seal_key *k, struct nonce nonce, const void *aad,
+		     size_t aad_len, const void *in, size_t len, void *out,
 		     uint8_t tag[static SEAL_TAG_BYTES])
 {
 	struct handle *h;
@@ -110,9 +110,8 @@ int seal_message_raw(struct seal_key *k, struct nonce nonce,
 	return err;
 }
 
-int seal_message(struct seal_key *k, struct nonce_source *src,
-		 const void *aad, size_t aad_len,
-		 const void *in, size_t len, void *out,
+int seal_message(struct seal_key *k, struct nonce_source *src, const void *aad,
+		 size_t aad_len, const void *in, size_t len, void *out,
 		 struct nonce *nonce, uint8_t tag[static SEAL_TAG_BYTES])
 {
 	int err;
@@ -124,9 +123,8 @@ int seal_message(struct seal_key *k, struct nonce_source *src,
 	return seal_message_raw(k, *nonce, aad, aad_len, in, len, out, tag);
 }
 
-int seal_open(struct seal_key *k, struct nonce nonce,
-	      const void *aad, size_t aad_len,
-	      const void *in, size_t len, void *out,
+int seal_open(struct seal_key *k, struct nonce nonce, const void *aad,
+	      size_t aad_len, const void *in, size_t len, void *out,
 	      const uint8_t tag[static SEAL_TAG_BYTES])
 {
 	struct handle *h;

@@ -35,9 +35,8 @@ void seal_key_free(struct seal_key *k);
  * after an error.  Thread-safe.
  */
 must_check int seal_message(struct seal_key *k, struct nonce_source *src,
-			    const void *aad, size_t aad_len,
-			    const void *in, size_t len, void *out,
-			    struct nonce *nonce,
+			    const void *aad, size_t aad_len, const void *in,
+			    size_t len, void *out, struct nonce *nonce,
 			    uint8_t tag[static SEAL_TAG_BYTES]);
 
 /*
@@ -45,8 +44,8 @@ must_check int seal_message(struct seal_key *k, struct nonce_source *src,
  * (@out is then all zero), or -EIO.  @out must not overlap @in.
  */
 must_check int seal_open(struct seal_key *k, struct nonce nonce,
-			 const void *aad, size_t aad_len,
-			 const void *in, size_t len, void *out,
+			 const void *aad, size_t aad_len, const void *in,
+			 size_t len, void *out,
 			 const uint8_t tag[static SEAL_TAG_BYTES]);
 
 /*

@@ -10,8 +10,8 @@
 #include "cipher/seal.h"
 
 must_check int seal_message_raw(struct seal_key *k, struct nonce nonce,
-				const void *aad, size_t aad_len,
-				const void *in, size_t len, void *out,
+				const void *aad, size_t aad_len, const void *in,
+				size_t len, void *out,
 				uint8_t tag[static SEAL_TAG_BYTES]);
 
 #endif

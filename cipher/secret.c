@@ -20,17 +20,18 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define LIBRARY_VERSION_MIN "1.10.0"	/* GCM-SIV, Argon2id */
+#define LIBRARY_VERSION_MIN "1.10.0" /* GCM-SIV, Argon2id */
 
 /* Enough for any unit test; cipher_init(0) takes it. */
 #define POOL_BYTES_DEFAULT (1u << 20)
 
 /*
  * Locked memory of a handle, measured with libgcrypt 1.10.1 on x86-64 and
- * rounded up: 1993 bytes for a mode with one AES key, 3048 for XTS.
+ * rounded up: 1993 bytes for a mode with one AES key, 3048 for XTS.  Elephant
+ * has two handles, the most that a scheme needs.
  */
 #define HANDLE_BYTES 2048
-#define HANDLE_XTS_BYTES 3136
+#define HANDLE_DATA_BYTES (2 * HANDLE_BYTES)
 
 /* Passwords, derived keys and MAC states that live at one time, generously. */
 #define POOL_BYTES_BASE (128u << 10)
@@ -78,8 +79,9 @@ static int start_library(size_t pool_bytes, enum secret_memory *memory)
 		return -ENOSYS;
 	/* We report in our own words; the library would print. */
 	gcry_control(GCRYCTL_DISABLE_SECMEM_WARN);
-	*memory = gcry_control(GCRYCTL_INIT_SECMEM, bytes, 0) ?
-		SECRET_MEMORY_UNLOCKED : SECRET_MEMORY_LOCKED;
+	*memory = SECRET_MEMORY_LOCKED;
+	if (gcry_control(GCRYCTL_INIT_SECMEM, bytes, 0))
+		*memory = SECRET_MEMORY_UNLOCKED;
 	hide_pool_from_dumps(bytes);
 	gcry_control(GCRYCTL_INITIALIZATION_FINISHED, 0);
 	if (pool_bytes)
@@ -103,12 +105,10 @@ int cipher_init(size_t pool_bytes, enum secret_memory *memory)
 
 size_t cipher_pool_bytes(unsigned int nr_threads, unsigned int nr_keys)
 {
-	/* Data (two handles for Elephant), tag, hint, three kinds of seal. */
-	const size_t data = HANDLE_XTS_BYTES > 2 * HANDLE_BYTES ?
-		HANDLE_XTS_BYTES : 2 * HANDLE_BYTES;
-	const size_t others = 5 * HANDLE_BYTES;
+	/* Data, tag, hint, three kinds of seal. */
+	const size_t handles = HANDLE_DATA_BYTES + 5 * HANDLE_BYTES;
 
-	return POOL_BYTES_BASE + (data + others) * nr_threads * nr_keys;
+	return POOL_BYTES_BASE + handles * nr_threads * nr_keys;
 }
 
 int secret_new(struct secret *s, size_t len)

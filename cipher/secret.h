@@ -15,7 +15,7 @@
 
 enum secret_memory {
 	SECRET_MEMORY_LOCKED,	/* never written to swap */
-	SECRET_MEMORY_UNLOCKED,	/* RLIMIT_MEMLOCK was too low: warn the user */
+	SECRET_MEMORY_UNLOCKED, /* RLIMIT_MEMLOCK was too low: warn the user */
 };
 
 /*
@@ -35,8 +35,8 @@ must_check int cipher_init(size_t pool_bytes, enum secret_memory *memory);
 size_t cipher_pool_bytes(unsigned int nr_threads, unsigned int nr_keys);
 
 struct secret {
-	size_t len;		/* bytes */
-	uint8_t *bytes;		/* in locked memory; NULL when empty */
+	size_t len;	/* bytes */
+	uint8_t *bytes; /* in locked memory; NULL when empty */
 };
 
 #define SECRET_EMPTY ((struct secret){ 0, NULL })

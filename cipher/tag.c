@@ -17,8 +17,8 @@ struct tag_key {
 	struct pool *pool;
 };
 
-static int gmac(gcry_cipher_hd_t hd, const uint8_t *iv,
-		const void *buf, size_t len, uint8_t *tag)
+static int gmac(gcry_cipher_hd_t hd, const uint8_t *iv, const void *buf,
+		size_t len, uint8_t *tag)
 {
 	/* Setting the nonce also begins a new message. */
 	if (gcry_cipher_setiv(hd, iv, NONCE_BYTES) ||
@@ -69,8 +69,8 @@ void tag_key_free(struct tag_key *k)
 	free(k);
 }
 
-int tag_compute(struct tag_key *k, struct nonce nonce,
-		const void *buf, size_t len, uint8_t tag[static TAG_BYTES])
+int tag_compute(struct tag_key *k, struct nonce nonce, const void *buf,
+		size_t len, uint8_t tag[static TAG_BYTES])
 {
 	uint8_t iv[NONCE_BYTES];
 	struct handle *h;
@@ -83,8 +83,8 @@ int tag_compute(struct tag_key *k, struct nonce nonce,
 	return err;
 }
 
-int tag_verify(struct tag_key *k, struct nonce nonce,
-	       const void *buf, size_t len, const uint8_t tag[static TAG_BYTES])
+int tag_verify(struct tag_key *k, struct nonce nonce, const void *buf,
+	       size_t len, const uint8_t tag[static TAG_BYTES])
 {
 	uint8_t right[TAG_BYTES];
 	int err = tag_compute(k, nonce, buf, len, right);

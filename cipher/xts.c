@@ -16,7 +16,10 @@ static int xts_open(struct pool **out, unsigned int nr, int algo,
 		    const uint8_t *key, size_t key_len)
 {
 	const struct pool_cipher data = {
-		algo, GCRY_CIPHER_MODE_XTS, key, key_len
+		.algo = algo,
+		.mode = GCRY_CIPHER_MODE_XTS,
+		.key = key,
+		.key_len = key_len,
 	};
 
 	return pool_new(out, nr, &data, NULL);
@@ -43,7 +46,7 @@ static int xts_decrypt(struct handle *h, const uint8_t *tweak, size_t len,
 const struct scheme_ops xts_ops = {
 	.unit = TWEAK_COUNTS_SECTORS,
 	.sector_min = 16,
-	.sector_granule = 1,	/* ciphertext stealing */
+	.sector_granule = 1, /* ciphertext stealing */
 	.open = xts_open,
 	.encrypt = xts_encrypt,
 	.decrypt = xts_decrypt,

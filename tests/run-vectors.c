@@ -24,7 +24,11 @@
 #include "cipher/scheme.h"
 #include "cipher/secret.h"
 
-enum { EXIT_PASSED = 0, EXIT_FAILED = 1, EXIT_BAD_FILE = 2 };
+enum {
+	EXIT_PASSED = 0,
+	EXIT_FAILED = 1,
+	EXIT_BAD_FILE = 2
+};
 
 #define FIELDS_MAX 64
 
@@ -35,7 +39,7 @@ struct field {
 
 struct record {
 	const char *file;
-	unsigned long line;		/* of the first field */
+	unsigned long line; /* of the first field */
 	const char *id;
 	size_t nr_fields;
 	struct field fields[FIELDS_MAX];
@@ -60,7 +64,9 @@ static void free_bytes(struct bytes *x)
 #define auto_bytes auto_cleanup(free_bytes)
 
 /* The one line for a file that makes no sense. */
-__attribute__((noreturn, format(printf, 3, 4)))
+static void bad_file(const char *file, unsigned long line, const char *fmt, ...)
+	__attribute__((noreturn, format(printf, 3, 4)));
+
 static void bad_file(const char *file, unsigned long line, const char *fmt, ...)
 {
 	va_list args;
@@ -149,8 +155,8 @@ static struct bytes need_hex_of(const struct record *r, const char *name,
 
 	if (x.len != len)
 		bad_file(r->file, r->line,
-			 "field '%s' has %zu bytes instead of %zu",
-			 name, x.len, len);
+			 "field '%s' has %zu bytes instead of %zu", name, x.len,
+			 len);
 	return x;
 }
 
@@ -170,7 +176,9 @@ static uint64_t need_number(const struct record *r, const char *name)
 
 /* What a record proves. */
 
-__attribute__((format(printf, 2, 3)))
+static void fail(struct record *r, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
 static void fail(struct record *r, const char *fmt, ...)
 {
 	va_list args;
@@ -195,8 +203,8 @@ static void expect(struct record *r, const char *what, int err,
 	while (at < len && got[at] == want[at])
 		at++;
 	if (at < len)
-		fail(r, "%s: byte %zu is %02x instead of %02x",
-		     what, at, got[at], want[at]);
+		fail(r, "%s: byte %zu is %02x instead of %02x", what, at,
+		     got[at], want[at]);
 }
 
 /* The length of both sides, which the size fields must agree with. */
@@ -217,8 +225,8 @@ static void need_tweak(const struct record *r, const struct scheme_key *k,
 	uint64_t offset;
 
 	if (find_field(r, "tweak")) {
-		auto_bytes struct bytes x = need_hex_of(r, "tweak",
-							TWEAK_BYTES);
+		auto_bytes struct bytes x =
+			need_hex_of(r, "tweak", TWEAK_BYTES);
 
 		memcpy(tweak, x.b, TWEAK_BYTES);
 		return;
@@ -231,8 +239,8 @@ static void need_tweak(const struct record *r, const struct scheme_key *k,
 }
 
 typedef int (*scheme_fn)(struct scheme_key *k,
-			 const uint8_t tweak[static TWEAK_BYTES],
-			 size_t nr, const void *in, void *out);
+			 const uint8_t tweak[static TWEAK_BYTES], size_t nr,
+			 const void *in, void *out);
 
 static void run_direction(struct record *r, const char *what, scheme_fn fn,
 			  struct scheme_key *k, const uint8_t *tweak,
@@ -322,26 +330,22 @@ static void run_diffuser(struct record *r, const struct diffuser *d,
 	expect(r, "inverse diffuser", 0, buf.b + 1, a->b, a->len);
 }
 
-static const struct diffuser a_encrypt = {
-	elephant_a_encrypt, elephant_a_decrypt
-};
-static const struct diffuser a_decrypt = {
-	elephant_a_decrypt, elephant_a_encrypt
-};
-static const struct diffuser b_encrypt = {
-	elephant_b_encrypt, elephant_b_decrypt
-};
-static const struct diffuser b_decrypt = {
-	elephant_b_decrypt, elephant_b_encrypt
-};
+static const struct diffuser a_encrypt = { elephant_a_encrypt,
+					   elephant_a_decrypt };
+static const struct diffuser a_decrypt = { elephant_a_decrypt,
+					   elephant_a_encrypt };
+static const struct diffuser b_encrypt = { elephant_b_encrypt,
+					   elephant_b_decrypt };
+static const struct diffuser b_decrypt = { elephant_b_decrypt,
+					   elephant_b_encrypt };
 
 static void run_elephant_steps(struct record *r, const struct bytes *plain)
 {
 	auto_bytes struct bytes buf = new_bytes(plain->len);
-	auto_bytes struct bytes ks = need_hex_of(r, "sector_key",
-						 ELEPHANT_KEY_BYTES);
-	auto_bytes struct bytes x = need_hex_of(r, "after_sector_key",
-						plain->len);
+	auto_bytes struct bytes ks =
+		need_hex_of(r, "sector_key", ELEPHANT_KEY_BYTES);
+	auto_bytes struct bytes x =
+		need_hex_of(r, "after_sector_key", plain->len);
 	auto_bytes struct bytes a = need_hex_of(r, "after_a", plain->len);
 	auto_bytes struct bytes b = need_hex_of(r, "after_b", plain->len);
 
@@ -417,8 +421,8 @@ static void run_steps(struct record *r, const struct method *m,
 static void run_scheme(struct record *r, const struct method *m)
 {
 	auto_bytes struct bytes plain = need_hex(r, "plaintext");
-	auto_bytes struct bytes sealed = need_hex_of(r, "ciphertext",
-						     plain.len);
+	auto_bytes struct bytes sealed =
+		need_hex_of(r, "ciphertext", plain.len);
 	size_t len = need_sector_bytes(r, plain.len);
 	struct scheme_key *k = need_scheme_key(r, m, len);
 	uint8_t tweak[TWEAK_BYTES];
@@ -435,15 +439,14 @@ static void run_raw_cbc(struct record *r, const struct method *m)
 	auto_bytes struct bytes key = need_hex_of(r, "key", m->key_len);
 	auto_bytes struct bytes iv = need_hex_of(r, "iv", CBC_BLOCK_BYTES);
 	auto_bytes struct bytes plain = need_hex(r, "plaintext");
-	auto_bytes struct bytes sealed = need_hex_of(r, "ciphertext",
-						     plain.len);
+	auto_bytes struct bytes sealed =
+		need_hex_of(r, "ciphertext", plain.len);
 	auto_bytes struct bytes out = new_bytes(plain.len);
 	gcry_cipher_hd_t hd;
 	int err;
 
 	if (!plain.len || plain.len % CBC_BLOCK_BYTES)
-		bad_file(r->file, r->line, "CBC takes no %zu bytes",
-			 plain.len);
+		bad_file(r->file, r->line, "CBC takes no %zu bytes", plain.len);
 	hd = must_open(&key, GCRY_CIPHER_MODE_CBC);
 	err = cbc_encrypt_iv(hd, iv.b, plain.len, plain.b, out.b);
 	expect(r, "encrypt", err, out.b, sealed.b, sealed.len);
@@ -461,6 +464,7 @@ static void run_one_diffuser(struct record *r, const struct method *m)
 	run_diffuser(r, m->diffuser, &in, &out);
 }
 
+/* clang-format off */
 static const struct method methods[] = {
 	{ "aes-xts-128", run_scheme, "aes-128-xts", 16, 16 },
 	{ "aes-xts-256", run_scheme, "aes-256-xts", 32, 32 },
@@ -475,6 +479,7 @@ static const struct method methods[] = {
 	{ "diffuser-b-encrypt", run_one_diffuser, .diffuser = &b_encrypt },
 	{ "diffuser-b-decrypt", run_one_diffuser, .diffuser = &b_decrypt },
 };
+/* clang-format on */
 
 static const struct method *need_method(const struct record *r)
 {

@@ -17,7 +17,12 @@
 #include "cipher/secret.h"
 #include "cipher/tag.h"
 
-enum { BUF_BYTES = 128 << 10, RUNS = 4, BLOCK = 4096, NODE = 16384 };
+enum {
+	BUF_BYTES = 128 << 10,
+	RUNS = 4,
+	BLOCK = 4096,
+	NODE = 16384
+};
 
 static uint8_t in[BUF_BYTES], out[BUF_BYTES];
 
@@ -27,7 +32,7 @@ struct job {
 	struct tag_key *tag;
 	struct seal_key *seal;
 	struct nonce_source src;
-	uint32_t unit;		/* bytes of a sector, block or node */
+	uint32_t unit; /* bytes of a sector, block or node */
 	struct nonce nonce;
 	uint8_t tag_bytes[TAG_BYTES];
 };
@@ -120,8 +125,8 @@ static int pass_open(struct job *j)
 	int err = 0;
 
 	for (size_t i = 0; !err && i < BUF_BYTES; i += j->unit)
-		err = seal_open(j->seal, j->nonce, NULL, 0, last, j->unit,
-				back, j->tag_bytes);
+		err = seal_open(j->seal, j->nonce, NULL, 0, last, j->unit, back,
+				j->tag_bytes);
 	return err;
 }
 

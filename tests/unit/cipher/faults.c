@@ -24,14 +24,16 @@
 static struct {
 	/* Calls until one fails; 0: none does. */
 	unsigned int countdown;
-	gcry_err_code_t code;	/* of the library's failure */
+	gcry_err_code_t code; /* of the library's failure */
 	bool fired;
 	bool no_threads;
-	bool interrupted;	/* the next getrandom() */
+	bool interrupted; /* the next getrandom() */
 	unsigned int zero_draws;
 	/* What is open now. */
 	long nr_ciphers, nr_digests, nr_kdfs, nr_secrets;
 } world;
+
+/* clang-format off: it takes WRAP() for a call. */
 
 static bool fails(void)
 {
@@ -47,13 +49,13 @@ static gcry_error_t failure(void)
 }
 
 /* Declared first, as the real ones are elsewhere. */
-#define WRAP(type, name, parameters)		\
-	type __real_##name parameters;		\
-	type __wrap_##name parameters;		\
+#define WRAP(type, name, parameters)   \
+	type __real_##name parameters; \
+	type __wrap_##name parameters; \
 	type __wrap_##name parameters
 
 WRAP(gcry_error_t, gcry_cipher_open,
-     (gcry_cipher_hd_t *hd, int algo, int mode, unsigned int flags))
+     (gcry_cipher_hd_t * hd, int algo, int mode, unsigned int flags))
 {
 	gcry_error_t err;
 
@@ -85,31 +87,33 @@ WRAP(gcry_error_t, gcry_cipher_setiv,
 WRAP(gcry_error_t, gcry_cipher_ctl,
      (gcry_cipher_hd_t hd, int command, void *buf, size_t len))
 {
-	return fails() ? failure() :
-		__real_gcry_cipher_ctl(hd, command, buf, len);
+	return fails() ? failure()
+		       : __real_gcry_cipher_ctl(hd, command, buf, len);
 }
 
 WRAP(gcry_error_t, gcry_cipher_encrypt,
-     (gcry_cipher_hd_t hd, void *out, size_t out_len,
-      const void *in, size_t in_len))
+     (gcry_cipher_hd_t hd, void *out, size_t out_len, const void *in,
+      size_t in_len))
 {
-	return fails() ? failure() :
-		__real_gcry_cipher_encrypt(hd, out, out_len, in, in_len);
+	return fails() ? failure()
+		       : __real_gcry_cipher_encrypt(hd, out, out_len, in,
+						    in_len);
 }
 
 WRAP(gcry_error_t, gcry_cipher_decrypt,
-     (gcry_cipher_hd_t hd, void *out, size_t out_len,
-      const void *in, size_t in_len))
+     (gcry_cipher_hd_t hd, void *out, size_t out_len, const void *in,
+      size_t in_len))
 {
-	return fails() ? failure() :
-		__real_gcry_cipher_decrypt(hd, out, out_len, in, in_len);
+	return fails() ? failure()
+		       : __real_gcry_cipher_decrypt(hd, out, out_len, in,
+						    in_len);
 }
 
 WRAP(gcry_error_t, gcry_cipher_authenticate,
      (gcry_cipher_hd_t hd, const void *bytes, size_t len))
 {
-	return fails() ? failure() :
-		__real_gcry_cipher_authenticate(hd, bytes, len);
+	return fails() ? failure()
+		       : __real_gcry_cipher_authenticate(hd, bytes, len);
 }
 
 WRAP(gcry_error_t, gcry_cipher_gettag,
@@ -119,7 +123,7 @@ WRAP(gcry_error_t, gcry_cipher_gettag,
 }
 
 WRAP(gcry_error_t, gcry_md_open,
-     (gcry_md_hd_t *md, int algo, unsigned int flags))
+     (gcry_md_hd_t * md, int algo, unsigned int flags))
 {
 	gcry_error_t err;
 
@@ -143,18 +147,18 @@ WRAP(gcry_error_t, gcry_md_setkey,
 }
 
 WRAP(gcry_error_t, gcry_kdf_open,
-     (gcry_kdf_hd_t *kdf, int algo, int subalgo, const unsigned long *param,
-      unsigned int nr, const void *pass, size_t pass_len,
-      const void *salt, size_t salt_len, const void *key, size_t key_len,
-      const void *ad, size_t ad_len))
+     (gcry_kdf_hd_t * kdf, int algo, int subalgo, const unsigned long *param,
+      unsigned int nr, const void *pass, size_t pass_len, const void *salt,
+      size_t salt_len, const void *key, size_t key_len, const void *ad,
+      size_t ad_len))
 {
 	gcry_error_t err;
 
 	if (fails())
 		return failure();
-	err = __real_gcry_kdf_open(kdf, algo, subalgo, param, nr,
-				   pass, pass_len, salt, salt_len,
-				   key, key_len, ad, ad_len);
+	err = __real_gcry_kdf_open(kdf, algo, subalgo, param, nr, pass,
+				   pass_len, salt, salt_len, key, key_len, ad,
+				   ad_len);
 	world.nr_kdfs += !err;
 	return err;
 }
@@ -165,8 +169,7 @@ WRAP(gcry_error_t, gcry_kdf_compute,
 	return fails() ? failure() : __real_gcry_kdf_compute(kdf, ops);
 }
 
-WRAP(gcry_error_t, gcry_kdf_final,
-     (gcry_kdf_hd_t kdf, size_t len, void *out))
+WRAP(gcry_error_t, gcry_kdf_final, (gcry_kdf_hd_t kdf, size_t len, void *out))
 {
 	return fails() ? failure() : __real_gcry_kdf_final(kdf, len, out);
 }
@@ -217,12 +220,14 @@ WRAP(ssize_t, getrandom, (void *buf, size_t len, unsigned int flags))
 }
 
 WRAP(int, pthread_create,
-     (pthread_t *thread, const pthread_attr_t *attr,
-      void *(*fn)(void *), void *arg))
+     (pthread_t * thread, const pthread_attr_t *attr, void *(*fn)(void *),
+      void *arg))
 {
-	return world.no_threads ? EAGAIN :
-		__real_pthread_create(thread, attr, fn, arg);
+	return world.no_threads ? EAGAIN
+				: __real_pthread_create(thread, attr, fn, arg);
 }
+
+/* clang-format on */
 
 /* Operations, each whole: what it opens, it closes. */
 
@@ -241,8 +246,9 @@ static const struct keyslot_place place = { .index = 1 };
 
 static const struct secret *key_of(const struct scheme *s)
 {
-	return s->key_bytes == 16 ? &key16 : s->key_bytes == 32 ? &key32 :
-								  &key64;
+	return s->key_bytes == 16   ? &key16
+	       : s->key_bytes == 32 ? &key32
+				    : &key64;
 }
 
 static const struct scheme *scheme;
@@ -377,14 +383,16 @@ static int calibrate(void)
 static int wrap(void)
 {
 	slot = (struct keyslot){ .kind = KEYSLOT_PASSWORD,
-		.kdf = KDF_ARGON2ID, .cost = { 1, 32, 4 } };
+				 .kdf = KDF_ARGON2ID,
+				 .cost = { 1, 32, 4 } };
 	return keyslot_wrap(&slot, &place, &key32, &key64, &src);
 }
 
 static int wrap_external(void)
 {
 	struct keyslot s = {
-		.kind = KEYSLOT_EXTERNAL, .kdf = KDF_HKDF_SHA256,
+		.kind = KEYSLOT_EXTERNAL,
+		.kdf = KDF_HKDF_SHA256,
 	};
 
 	return keyslot_wrap(&s, &place, &key32, &key64, &src);
@@ -422,7 +430,10 @@ static int copy_secret(void)
 
 /* What each may return when something fails. */
 enum {
-	MAY_EIO = 1, MAY_ENOMEM = 2, MAY_ENOSYS = 4, MAY_EAGAIN = 8,
+	MAY_EIO = 1,
+	MAY_ENOMEM = 2,
+	MAY_ENOSYS = 4,
+	MAY_EAGAIN = 8,
 	MAY_NEW = MAY_EIO | MAY_ENOMEM | MAY_ENOSYS,
 };
 
@@ -474,12 +485,14 @@ static bool run_with_failure(struct tally *t, const struct operation *op,
 static void run_operation(struct tally *t, const struct operation *op)
 {
 	static const gcry_err_code_t codes[] = {
-		GPG_ERR_INTERNAL, GPG_ERR_ENOMEM, GPG_ERR_NOT_SUPPORTED,
+		GPG_ERR_INTERNAL,
+		GPG_ERR_ENOMEM,
+		GPG_ERR_NOT_SUPPORTED,
 	};
 
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
-		for (unsigned int n = 1;
-		     run_with_failure(t, op, n, codes[i]); n++)
+		for (unsigned int n = 1; run_with_failure(t, op, n, codes[i]);
+		     n++)
 			;
 }
 
@@ -599,6 +612,6 @@ int main(void)
 	session_0_is_drawn_again(&t);
 	close_keys();
 	CHECK(&t, !world.nr_ciphers && !world.nr_digests && !world.nr_kdfs &&
-		  !world.nr_secrets);
+			  !world.nr_secrets);
 	return tally_end(&t);
 }

@@ -13,7 +13,13 @@
 #include "plain.h"
 #include "support.h"
 
-enum { THREADS = 8, HANDLES = 3, ROUNDS = 300, SECTORS = 2, SECTOR = 512 };
+enum {
+	THREADS = 8,
+	HANDLES = 3,
+	ROUNDS = 300,
+	SECTORS = 2,
+	SECTOR = 512
+};
 #define LEN (SECTORS * SECTOR)
 
 struct keys {
@@ -48,8 +54,8 @@ static int work_once(struct keys *k, unsigned int seed)
 	errors += scheme_decrypt(k->scheme, tweak, SECTORS, out, back) != 0;
 	errors += memcmp(plain, back, LEN) != 0;
 
-	errors += seal_message(k->seal, &k->src, "aad", 3, plain, LEN, out,
-			       &n, tag) != 0;
+	errors += seal_message(k->seal, &k->src, "aad", 3, plain, LEN, out, &n,
+			       tag) != 0;
 	errors += seal_open(k->seal, n, "aad", 3, out, LEN, back, tag) != 0;
 	errors += memcmp(plain, back, LEN) != 0;
 

@@ -11,10 +11,15 @@
 #include "plain.h"
 #include "support.h"
 
-enum { THREADS = 3, KEY_BYTES = 32 };
+enum {
+	THREADS = 3,
+	KEY_BYTES = 32
+};
 
 static const struct kdf_cost costs[] = {
-	{ 1, 256, 1 }, { 2, 512, 2 }, { 3, 256, 4 },
+	{ 1, 256, 1 },
+	{ 2, 512, 2 },
+	{ 3, 256, 4 },
 	{ 1, 1024, KDF_LANES_MAX },
 };
 #define NR_COSTS (sizeof(costs) / sizeof(costs[0]))
@@ -24,9 +29,8 @@ static const uint8_t salt[KDF_SALT_BYTES] = "some salt";
 /* As the library does it on its own, in this thread. */
 static bool derive_in_order(const struct kdf_cost *c, uint8_t *out)
 {
-	const unsigned long param[] = {
-		KEY_BYTES, c->passes, c->memory_kib, c->lanes
-	};
+	const unsigned long param[] = { KEY_BYTES, c->passes, c->memory_kib,
+					c->lanes };
 	gcry_kdf_hd_t kdf;
 	bool ok;
 

@@ -29,8 +29,7 @@ static bool mapping_flags(const void *at, char *flags, size_t room)
 
 		/* "Size: ..." and its like have no second number. */
 		if (sscanf(line, "%lx-%lx%c", &start, &end, &colon) == 3)
-			inside = (uintptr_t)at >= start &&
-				 (uintptr_t)at < end;
+			inside = (uintptr_t)at >= start && (uintptr_t)at < end;
 		else if (inside && !strncmp(line, "VmFlags:", 8)) {
 			snprintf(flags, room, "%s", line + 8);
 			found = true;
@@ -151,8 +150,8 @@ static void expect_suffices(struct tally *t, const struct scheme *scheme,
 {
 	enum secret_memory memory;
 
-	CHECK(t, cipher_init(cipher_pool_bytes(nr_threads, nr_keys),
-			     &memory) == 0);
+	CHECK(t, cipher_init(cipher_pool_bytes(nr_threads, nr_keys), &memory) ==
+			 0);
 	for (unsigned int i = 0; i < nr_keys; i++)
 		open_key_id(t, scheme, nr_threads);
 	/* And a password is asked for on top. */

@@ -16,8 +16,8 @@
 
 enum {
 	THREADS = 8,
-	DRAWS = 200,		/* of one thread */
-	ROUNDS = 50,		/* sessions' ends that are crossed */
+	DRAWS = 200, /* of one thread */
+	ROUNDS = 50, /* sessions' ends that are crossed */
 	RUN_MAX = 64,
 };
 

@@ -57,7 +57,8 @@ Test(hmac, sha_256_of_abc)
 	uint8_t got[32], want[32];
 
 	from_hex("ba7816bf8f01cfea414140de5dae2223"
-		 "b00361a396177a9cb410ff61f20015ad", want);
+		 "b00361a396177a9cb410ff61f20015ad",
+		 want);
 	hash_sha256("abc", 3, got);
 	cr_assert_arr_eq(got, want, 32);
 }
@@ -159,8 +160,8 @@ Test(prf, is_hmac_cut_to_8_bytes)
 
 		fill(name, sizeof(name), 1);
 		cr_assert_eq(hmac_sha256(&key, &piece, 1, mac), 0);
-		cr_assert_eq(prf_hash(k, name, len), get_le64(mac),
-			     "%zu bytes", len);
+		cr_assert_eq(prf_hash(k, name, len), get_le64(mac), "%zu bytes",
+			     len);
 	}
 	prf_key_free(k);
 	prf_key_free(NULL);

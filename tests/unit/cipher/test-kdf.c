@@ -14,10 +14,14 @@ Test(kdf, tl1_rfc_9106_argon2id)
 {
 	uint8_t password[32], salt[16], key[8], ad[12], want[32];
 	const struct argon2_input in = {
-		.password = password, .password_len = sizeof(password),
-		.salt = salt, .salt_len = sizeof(salt),
-		.key = key, .key_len = sizeof(key),
-		.ad = ad, .ad_len = sizeof(ad),
+		.password = password,
+		.password_len = sizeof(password),
+		.salt = salt,
+		.salt_len = sizeof(salt),
+		.key = key,
+		.key_len = sizeof(key),
+		.ad = ad,
+		.ad_len = sizeof(ad),
 	};
 	const struct kdf_cost cost = { 3, 32, 4 };
 	auto_secret struct secret out = SECRET_EMPTY;
@@ -27,7 +31,8 @@ Test(kdf, tl1_rfc_9106_argon2id)
 	memset(key, 3, sizeof(key));
 	memset(ad, 4, sizeof(ad));
 	from_hex("0d640df58d78766c08c037a34a8b53c9"
-		 "d01ef0452d75b65eb52520e96b01e659", want);
+		 "d01ef0452d75b65eb52520e96b01e659",
+		 want);
 	cr_assert_eq(kdf_argon2id_raw(&in, &cost, 32, &out), 0);
 	cr_assert_arr_eq(out.bytes, want, 32);
 }
@@ -37,9 +42,12 @@ Test(kdf, tl1_cost_out_of_bounds_is_erange)
 {
 	static const struct kdf_cost bad[] = {
 		{ 0, 1024, 4 },
-		{ 1, 31, 4 }, { 1, 7, 1 }, { 1, 0, 1 },
+		{ 1, 31, 4 },
+		{ 1, 7, 1 },
+		{ 1, 0, 1 },
 		{ 1, KDF_MEMORY_KIB_MAX + 1, 4 },
-		{ 1, 1024, 0 }, { 1, 1024, KDF_LANES_MAX + 1 },
+		{ 1, 1024, 0 },
+		{ 1, 1024, KDF_LANES_MAX + 1 },
 		{ 1, 1024, UINT32_MAX },
 	};
 	static const uint8_t salt[KDF_SALT_BYTES];
@@ -57,7 +65,8 @@ Test(kdf, tl1_cost_out_of_bounds_is_erange)
 Test(kdf, cost_at_the_bounds_is_good)
 {
 	static const struct kdf_cost good[] = {
-		{ 1, 8, 1 }, { UINT32_MAX, 8, 1 },
+		{ 1, 8, 1 },
+		{ UINT32_MAX, 8, 1 },
 		{ 1, 8 * KDF_LANES_MAX, KDF_LANES_MAX },
 		{ 1, KDF_MEMORY_KIB_MAX, 1 },
 	};
@@ -90,12 +99,12 @@ Test(kdf, every_input_counts)
 	const struct kdf_cost base = { 1, 64, 1 };
 
 	cr_assert_eq(kdf_argon2id(&password, salt, &base, 32, &keys[0]), 0);
-	cr_assert_eq(kdf_argon2id(&password, salt, &more_passes, 32,
-				  &keys[1]), 0);
-	cr_assert_eq(kdf_argon2id(&password, salt, &more_memory, 32,
-				  &keys[2]), 0);
-	cr_assert_eq(kdf_argon2id(&password, salt, &more_lanes, 32,
-				  &keys[3]), 0);
+	cr_assert_eq(kdf_argon2id(&password, salt, &more_passes, 32, &keys[1]),
+		     0);
+	cr_assert_eq(kdf_argon2id(&password, salt, &more_memory, 32, &keys[2]),
+		     0);
+	cr_assert_eq(kdf_argon2id(&password, salt, &more_lanes, 32, &keys[3]),
+		     0);
 	salt[KDF_SALT_BYTES - 1] = 1;
 	cr_assert_eq(kdf_argon2id(&password, salt, &base, 32, &keys[4]), 0);
 	password.bytes[7] ^= 1;

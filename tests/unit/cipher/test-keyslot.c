@@ -6,7 +6,9 @@
 #include "support.h"
 
 static const struct keyslot_place here = {
-	.uuid = "sixteen bytes .", .format_version = 1, .index = 3,
+	.uuid = "sixteen bytes .",
+	.format_version = 1,
+	.index = 3,
 };
 
 static struct nonce_source src;
@@ -32,15 +34,19 @@ TestSuite(keyslot, .init = start_slots, .fini = end_slots);
 static struct keyslot password_slot(void)
 {
 	return (struct keyslot){
-		.kind = KEYSLOT_PASSWORD, .kdf = KDF_ARGON2ID,
-		.key_id = 1, .cost = { 1, 32, 4 },
+		.kind = KEYSLOT_PASSWORD,
+		.kdf = KDF_ARGON2ID,
+		.key_id = 1,
+		.cost = { 1, 32, 4 },
 	};
 }
 
 static struct keyslot external_slot(void)
 {
 	return (struct keyslot){
-		.kind = KEYSLOT_EXTERNAL, .kdf = KDF_HKDF_SHA256, .key_id = 1,
+		.kind = KEYSLOT_EXTERNAL,
+		.kdf = KDF_HKDF_SHA256,
+		.key_id = 1,
 	};
 }
 
@@ -66,7 +72,7 @@ static void expect_unwrap_error(const struct keyslot *slot,
 Test(keyslot, every_kind_comes_back)
 {
 	static const uint16_t kinds[] = {
-		KEYSLOT_PASSWORD, KEYSLOT_RECOVERY, KEYSLOT_KEY_FILE,
+		KEYSLOT_PASSWORD,	   KEYSLOT_RECOVERY, KEYSLOT_KEY_FILE,
 		KEYSLOT_PASSWORD_KEY_FILE, KEYSLOT_EXTERNAL,
 	};
 	struct keyslot slot = external_slot();
@@ -77,7 +83,8 @@ Test(keyslot, every_kind_comes_back)
 		slot = password_slot();
 		slot.kind = kinds[i];
 		cr_assert_eq(keyslot_wrap(&slot, &here, &password, &master,
-					  &src), 0);
+					  &src),
+			     0);
 		expect_wrapped(&slot);
 	}
 }
@@ -119,12 +126,13 @@ Test(keyslot, every_changed_field_is_eacces)
 	const struct keyslot good = ({
 		struct keyslot s = password_slot();
 
-		cr_assert_eq(keyslot_wrap(&s, &here, &password, &master,
-					  &src), 0);
+		cr_assert_eq(keyslot_wrap(&s, &here, &password, &master, &src),
+			     0);
 		s;
 	});
 	struct keyslot s;
 
+	/* clang-format off */
 #define EXPECT_CHANGE(change) do {					\
 	s = good;							\
 	change;								\
@@ -142,6 +150,7 @@ Test(keyslot, every_changed_field_is_eacces)
 	EXPECT_CHANGE(s.wrapped[63] ^= 1);
 	EXPECT_CHANGE(s.tag[15] ^= 1);
 #undef EXPECT_CHANGE
+	/* clang-format on */
 	expect_wrapped(&good);
 }
 
@@ -171,7 +180,7 @@ Test(keyslot, cost_out_of_bounds_is_erange)
 		     -ERANGE);
 	expect_unwrap_error(&slot, &here, &password, -ERANGE);
 	slot = external_slot();
-	slot.cost.lanes = 1;	/* HKDF has no cost */
+	slot.cost.lanes = 1; /* HKDF has no cost */
 	cr_assert_eq(keyslot_wrap(&slot, &here, &password, &master, &src),
 		     -ERANGE);
 	expect_unwrap_error(&slot, &here, &password, -ERANGE);
@@ -188,7 +197,8 @@ Test(keyslot, later_kinds_are_eopnotsupp)
 		slot.kind = later[i];
 		expect_unwrap_error(&slot, &here, &password, -EOPNOTSUPP);
 		cr_assert_eq(keyslot_wrap(&slot, &here, &password, &master,
-					  &src), -EINVAL);
+					  &src),
+			     -EINVAL);
 	}
 	slot = password_slot();
 	slot.kdf = 3;

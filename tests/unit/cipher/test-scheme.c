@@ -46,8 +46,10 @@ Test(scheme, numbers_and_key_sizes_are_fixed)
 		unsigned int key_bytes;
 	} rows[] = {
 		{ "none", 0, 0 },
-		{ "aes-128-xts", 1, 32 }, { "aes-256-xts", 2, 64 },
-		{ "aes-128-cbc", 3, 16 }, { "aes-256-cbc", 4, 32 },
+		{ "aes-128-xts", 1, 32 },
+		{ "aes-256-xts", 2, 64 },
+		{ "aes-128-cbc", 3, 16 },
+		{ "aes-256-cbc", 4, 32 },
 		{ "aes-128-cbc-elephant", 5, 32 },
 		{ "aes-256-cbc-elephant", 6, 64 },
 	};
@@ -68,8 +70,8 @@ static void expect_einval(const struct scheme *s, uint32_t sector,
 	struct scheme_key *k;
 
 	cr_assert_eq(scheme_key_new(&k, s, sector, &key, nr_handles), -EINVAL,
-		     "%s, sector %u, key %zu, handles %u",
-		     s->name, sector, key_len, nr_handles);
+		     "%s, sector %u, key %zu, handles %u", s->name, sector,
+		     key_len, nr_handles);
 	cr_assert_null(k);
 }
 
@@ -100,8 +102,7 @@ Test(scheme, tl6_more_handles_than_memory_is_enomem)
 
 	/* Twice: the first failure gave everything back. */
 	for (int i = 0; i < 2; i++)
-		cr_assert_eq(scheme_key_new(&k, s, 4096, &key, 10000),
-			     -ENOMEM);
+		cr_assert_eq(scheme_key_new(&k, s, 4096, &key, 10000), -ENOMEM);
 	cr_assert_null(k);
 	scheme_key_free(new_key(s, 4096));
 	scheme_key_free(NULL);
@@ -124,7 +125,9 @@ Test(scheme, tweak_counts_sectors_or_bytes)
 	}
 }
 
-enum { MANY = 5 };
+enum {
+	MANY = 5
+};
 
 /* A run is the same as its sectors alone, each under its own tweak. */
 static void expect_run_of_singles(const struct scheme *s, uint32_t sector)
@@ -142,11 +145,12 @@ static void expect_run_of_singles(const struct scheme *s, uint32_t sector)
 	cr_assert_eq(scheme_encrypt(k, tweak, MANY, plain + 1, run + 1), 0);
 	for (size_t i = 0; i < MANY; i++) {
 		scheme_tweak(k, SESSION, start + i * sector, tweak);
-		cr_assert_eq(scheme_encrypt(k, tweak, 1,
-					    plain + 1 + i * sector, single), 0);
+		cr_assert_eq(scheme_encrypt(k, tweak, 1, plain + 1 + i * sector,
+					    single),
+			     0);
 		cr_assert_arr_eq(single, run + 1 + i * sector, sector,
-				 "%s, sector %zu of %u bytes",
-				 s->name, i, sector);
+				 "%s, sector %zu of %u bytes", s->name, i,
+				 sector);
 	}
 	scheme_tweak(k, SESSION, start, tweak);
 	cr_assert_eq(scheme_decrypt(k, tweak, MANY, run + 1, run + 1), 0);
@@ -214,10 +218,10 @@ Test(scheme, tl3_every_tweak_bit_counts)
 		cr_assert_eq(scheme_encrypt(k, tweak, 1, plain, first), 0);
 		for (int bit = 0; bit < 128; bit++) {
 			tweak[bit / 8] ^= (uint8_t)(1 << bit % 8);
-			cr_assert_eq(scheme_encrypt(k, tweak, 1,
-						    plain, other), 0);
-			cr_assert(memcmp(first, other, 512),
-				  "%s, bit %d", s->name, bit);
+			cr_assert_eq(scheme_encrypt(k, tweak, 1, plain, other),
+				     0);
+			cr_assert(memcmp(first, other, 512), "%s, bit %d",
+				  s->name, bit);
 			tweak[bit / 8] ^= (uint8_t)(1 << bit % 8);
 		}
 		scheme_key_free(k);
@@ -237,11 +241,12 @@ Test(scheme, tl4_same_tweak_gives_same_sector)
 		fill(plain, sizeof(plain), 4);
 		for (int again = 0; again < 6; again++) {
 			cr_assert_eq(scheme_encrypt(k, tweak, 1, plain,
-						    again ? other : first), 0);
+						    again ? other : first),
+				     0);
 			if (again)
 				cr_assert_arr_eq(first, other, 512);
-			cr_assert_eq(scheme_decrypt(k, tweak, 1,
-						    first, other), 0);
+			cr_assert_eq(scheme_decrypt(k, tweak, 1, first, other),
+				     0);
 			cr_assert_arr_eq(other, plain, 512, "%s", s->name);
 		}
 		scheme_key_free(k);

@@ -7,15 +7,18 @@
 #include "cipher/seal_raw.h"
 #include "support.h"
 
-#define K1 "01000000000000000000000000000000" \
-	   "00000000000000000000000000000000"
-#define K0 "00000000000000000000000000000000" \
-	   "00000000000000000000000000000000"
+#define K1                                 \
+	"01000000000000000000000000000000" \
+	"00000000000000000000000000000000"
+#define K0                                 \
+	"00000000000000000000000000000000" \
+	"00000000000000000000000000000000"
 #define ONE "01000000000000000000000000000000"
 #define TWO "02000000000000000000000000000000"
 #define THREE "03000000000000000000000000000000"
 #define FOUR "04000000000000000000000000000000"
 
+/* clang-format off */
 /* RFC 8452, appendices C.2 and C.3. */
 static const struct siv_vector {
 	const char *key;
@@ -69,6 +72,7 @@ static const struct siv_vector {
 	  "888e53e72299e56dffffffff00000000"
 	  "0000000000000000" },
 };
+/* clang-format on */
 
 TestSuite(seal, .init = start_cipher);
 TestSuite(hint, .init = start_cipher);
@@ -98,10 +102,12 @@ static void expect_vector(const struct siv_vector *v)
 
 	from_hex(v->result, want);
 	cr_assert_eq(seal_message_raw(k, v->nonce, aad, aad_len, plain, len,
-				      got, got + len), 0);
+				      got, got + len),
+		     0);
 	cr_assert_arr_eq(got, want, len + SEAL_TAG_BYTES, "%s", v->result);
-	cr_assert_eq(seal_open(k, v->nonce, aad, aad_len, want, len,
-			       back, want + len), 0);
+	cr_assert_eq(seal_open(k, v->nonce, aad, aad_len, want, len, back,
+			       want + len),
+		     0);
 	cr_assert_arr_eq(back, plain, len);
 	seal_key_free(k);
 }
@@ -144,8 +150,8 @@ static void seal_one(struct seal_key *k, struct nonce_source *src,
 
 static int open_one(struct seal_key *k, const struct sealed *s, uint8_t *out)
 {
-	return seal_open(k, s->nonce, s->aad, sizeof(s->aad),
-			 s->out, sizeof(s->out), out, s->tag);
+	return seal_open(k, s->nonce, s->aad, sizeof(s->aad), s->out,
+			 sizeof(s->out), out, s->tag);
 }
 
 /* Without a reset the library mixes a message with the one before. */
@@ -229,8 +235,9 @@ Test(seal, takes_1_to_65536_bytes_and_no_aad)
 		uint8_t tag[SEAL_TAG_BYTES];
 		struct nonce n;
 
-		cr_assert_eq(seal_message(k, &src, NULL, 0, plain, lens[i],
-					  out, &n, tag), 0);
+		cr_assert_eq(seal_message(k, &src, NULL, 0, plain, lens[i], out,
+					  &n, tag),
+			     0);
 		cr_assert_eq(seal_open(k, n, NULL, 0, out, lens[i], back, tag),
 			     0);
 		cr_assert_arr_eq(back, plain, lens[i]);

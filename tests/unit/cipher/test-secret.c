@@ -82,7 +82,9 @@ Test(secret, wipe_bytes_leaves_zeros)
 
 Test(secret, random_bytes_fill_all_and_differ)
 {
-	enum { LEN = 1000 };	/* more than one getrandom() promises */
+	enum {
+		LEN = 1000
+	}; /* more than one getrandom() promises */
 	uint8_t a[LEN + 1] = { 0 }, b[LEN] = { 0 };
 
 	cr_assert_eq(random_bytes(a, LEN), 0);

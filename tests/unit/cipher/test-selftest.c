@@ -25,14 +25,14 @@ Test(selftest, wrong_code_is_eio)
 		struct scheme wrong = *s;
 		const struct scheme *other;
 
-		other = scheme_by_name(strstr(s->name, "xts") ?
-				       "aes-128-cbc" : "aes-128-xts");
+		other = scheme_by_name(strstr(s->name, "xts") ? "aes-128-cbc"
+							      : "aes-128-xts");
 		wrong.ops = other->ops;
 		cr_assert_eq(scheme_self_test(&wrong), -EIO, "%s", s->name);
 
 		wrong = *s;
-		wrong.algo = strstr(s->name, "128") ?
-			GCRY_CIPHER_CAMELLIA128 : GCRY_CIPHER_CAMELLIA256;
+		wrong.algo = strstr(s->name, "128") ? GCRY_CIPHER_CAMELLIA128
+						    : GCRY_CIPHER_CAMELLIA256;
 		cr_assert_eq(scheme_self_test(&wrong), -EIO, "%s", s->name);
 	}
 }

@@ -75,7 +75,8 @@ Test(tag, change_anywhere_is_ebadmsg)
 	for (size_t i = 0; i < sizeof(block); i += 61) {
 		block[i] ^= 1;
 		cr_assert_eq(tag_verify(k, some_nonce, block, sizeof(block),
-					tag), -EBADMSG, "byte %zu", i);
+					tag),
+			     -EBADMSG, "byte %zu", i);
 		block[i] ^= 1;
 	}
 	cr_assert_eq(tag_verify(k, some_nonce, block, sizeof(block) - 1, tag),
@@ -94,7 +95,8 @@ Test(tag, tl3_every_byte_of_the_tag_counts)
 	for (size_t i = 0; i < TAG_BYTES; i++) {
 		tag[i] ^= 0x10;
 		cr_assert_eq(tag_verify(k, some_nonce, block, sizeof(block),
-					tag), -EBADMSG, "byte %zu", i);
+					tag),
+			     -EBADMSG, "byte %zu", i);
 		tag[i] ^= 0x10;
 	}
 	tag_key_free(k);
@@ -116,8 +118,7 @@ Test(tag, tl3_every_bit_of_the_nonce_counts)
 			n.session ^= UINT64_C(1) << bit;
 		else
 			n.counter ^= UINT32_C(1) << (bit - 64);
-		cr_assert_eq(tag_compute(k, n, block, sizeof(block), other),
-			     0);
+		cr_assert_eq(tag_compute(k, n, block, sizeof(block), other), 0);
 		cr_assert(memcmp(first, other, TAG_BYTES), "bit %d", bit);
 	}
 	tag_key_free(k);
