@@ -236,8 +236,9 @@ static void image_after(struct emudev *d, uint64_t nr_events,
 	assert(l->running && nr_events <= l->nr);
 	log_seek(l, nr_events);
 	emuimage_clone(out, &l->durable);
-	crash(out, l->event + l->durable_events, nr_events - l->durable_events,
-	      policy, seed);
+	if (nr_events > l->durable_events)
+		crash(out, l->event + l->durable_events,
+		      nr_events - l->durable_events, policy, seed);
 }
 
 /* The container's functions */
