@@ -70,9 +70,9 @@ static int begin(gcry_cipher_hd_t hd, struct nonce nonce, const void *aad,
 	return 0;
 }
 
-static int encrypt(gcry_cipher_hd_t hd, struct nonce nonce, const void *aad,
-		   size_t aad_len, const void *in, size_t len, void *out,
-		   uint8_t *tag)
+static int siv_encrypt(gcry_cipher_hd_t hd, struct nonce nonce, const void *aad,
+		       size_t aad_len, const void *in, size_t len, void *out,
+		       uint8_t *tag)
 {
 	if (begin(hd, nonce, aad, aad_len) ||
 	    gcry_cipher_encrypt(hd, out, len, in, len) ||
@@ -81,9 +81,9 @@ static int encrypt(gcry_cipher_hd_t hd, struct nonce nonce, const void *aad,
 	return 0;
 }
 
-static int decrypt(gcry_cipher_hd_t hd, struct nonce nonce, const void *aad,
-		   size_t aad_len, const void *in, size_t len, void *out,
-		   const uint8_t *tag)
+static int siv_decrypt(gcry_cipher_hd_t hd, struct nonce nonce, const void *aad,
+		       size_t aad_len, const void *in, size_t len, void *out,
+		       const uint8_t *tag)
 {
 	gcry_error_t err;
 
@@ -105,7 +105,7 @@ int seal_message_raw(struct seal_key *k, struct nonce nonce, const void *aad,
 
 	assert(apart(in, out, len));
 	h = pool_get(k->pool);
-	err = encrypt(h->data, nonce, aad, aad_len, in, len, out, tag);
+	err = siv_encrypt(h->data, nonce, aad, aad_len, in, len, out, tag);
 	pool_put(k->pool, h);
 	return err;
 }
@@ -132,7 +132,7 @@ int seal_open(struct seal_key *k, struct nonce nonce, const void *aad,
 
 	assert(apart(in, out, len));
 	h = pool_get(k->pool);
-	err = decrypt(h->data, nonce, aad, aad_len, in, len, out, tag);
+	err = siv_decrypt(h->data, nonce, aad, aad_len, in, len, out, tag);
 	pool_put(k->pool, h);
 	/* The library zeroes it too; here it is a promise. */
 	if (err)

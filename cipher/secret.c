@@ -51,15 +51,15 @@ static struct {
  */
 static void hide_pool_from_dumps(size_t pool_bytes)
 {
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	uintptr_t start, end;
-	void *probe = gcry_malloc_secure(1);
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *probe = gcry_malloc_secure(1);
+	size_t into_page;
 
 	if (!probe)
 		return;
-	start = (uintptr_t)probe & ~(page - 1);
-	end = ((uintptr_t)probe + pool_bytes) & ~(page - 1);
-	(void)madvise((void *)start, end - start, MADV_DONTDUMP);
+	into_page = (uintptr_t)probe & (page - 1);
+	(void)madvise(probe - into_page, pool_bytes & ~(page - 1),
+		      MADV_DONTDUMP);
 	gcry_free(probe);
 }
 

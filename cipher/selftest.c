@@ -224,11 +224,11 @@ static int test_sector(struct scheme_key *k, const struct sector_vector *v)
 	if (scheme_encrypt(k, tweak, 1, plain, sector))
 		return -EIO;
 	hash_sha256(sector, sizeof(sector), hash);
-	if (memcmp(hash, v->sha256, sizeof(hash)))
+	if (!secret_equal(hash, v->sha256, sizeof(hash)))
 		return -EIO;
 	if (scheme_decrypt(k, tweak, 1, sector, sector))
 		return -EIO;
-	return memcmp(sector, plain, sizeof(plain)) ? -EIO : 0;
+	return secret_equal(sector, plain, sizeof(plain)) ? 0 : -EIO;
 }
 
 /* What a key that could not be made means here. */
@@ -282,12 +282,12 @@ static int test_seal_key(struct seal_key *k)
 
 	if (seal_message_raw(k, seal_nonce, seal_aad, sizeof(seal_aad),
 			     seal_plain, sizeof(seal_plain), sealed, tag) ||
-	    memcmp(sealed, seal_right, sizeof(sealed)) ||
-	    memcmp(tag, seal_tag_right, sizeof(tag)))
+	    !secret_equal(sealed, seal_right, sizeof(sealed)) ||
+	    !secret_equal(tag, seal_tag_right, sizeof(tag)))
 		return -EIO;
 	if (seal_open(k, seal_nonce, seal_aad, sizeof(seal_aad), sealed,
 		      sizeof(sealed), plain, tag) ||
-	    memcmp(plain, seal_plain, sizeof(plain)))
+	    !secret_equal(plain, seal_plain, sizeof(plain)))
 		return -EIO;
 	sealed[0] ^= 1;
 	if (seal_open(k, seal_nonce, seal_aad, sizeof(seal_aad), sealed,

@@ -181,7 +181,7 @@ static void bench_seal(double seconds)
 
 int main(int argc, char **argv)
 {
-	const double seconds = argc > 1 ? atof(argv[1]) : 0.2;
+	const double seconds = argc > 1 ? strtod(argv[1], NULL) : 0.2;
 	enum secret_memory memory;
 	const struct scheme *s;
 
