@@ -19,7 +19,7 @@ struct check {
 	bool data, json, repair, dry_run;
 	struct password_source password;
 
-	struct json_object *findings;	/* NULL unless --json */
+	struct json_object *findings; /* NULL unless --json */
 	bool progress_shown;
 };
 
@@ -42,7 +42,10 @@ static const struct {
 	const char *text;
 	size_t offset;
 } counts[] = {
-#define COUNT(field, text) { #field, text, offsetof(struct check_result, field) }
+/* clang-format off */
+#define COUNT(field, text) \
+	{ #field, text, offsetof(struct check_result, field) }
+	/* clang-format on */
 	COUNT(commit, "commit"),
 	COUNT(files, "files"),
 	COUNT(folders, "folders"),
@@ -146,8 +149,8 @@ static void report_header(struct check *k, const struct header *h,
 	for (int i = 0; i < 2; i++) {
 		if (h->copy_ok[i])
 			continue;
-		snprintf(line, sizeof(line),
-			 "header: the %s copy is damaged", names[i]);
+		snprintf(line, sizeof(line), "header: the %s copy is damaged",
+			 names[i]);
 		report(k, line);
 		r->errors++;
 	}
@@ -210,7 +213,8 @@ static enum tool_exit check_run(void *state, char **args)
 	if (k->repair || k->dry_run)
 		return tool_fail(TOOL_UNSUPPORTED, NULL,
 				 "--%s: this version finds damage, but cannot "
-				 "repair it", k->repair ? "repair" : "dry-run");
+				 "repair it",
+				 k->repair ? "repair" : "dry-run");
 	code = password_source_check(&k->password, &request);
 	return code == TOOL_DONE ? check_unlocked(k, args[0]) : code;
 }

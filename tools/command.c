@@ -45,7 +45,8 @@ enum tool_exit option_size(void *field, const struct tool_option *o,
 	if (units_parse_size(value, &bytes))
 		return tool_fail(TOOL_USAGE, NULL,
 				 "--%s: '%s' is not a size; write it like "
-				 "65536, 64K, 16M, 2G or 1T", o->name, value);
+				 "65536, 64K, 16M, 2G or 1T",
+				 o->name, value);
 	*n = (struct option_number){ true, bytes };
 	return TOOL_DONE;
 }
@@ -59,7 +60,8 @@ enum tool_exit option_seconds(void *field, const struct tool_option *o,
 	if (units_parse_seconds(value, &ms))
 		return tool_fail(TOOL_USAGE, NULL,
 				 "--%s: '%s' is not a time; write seconds, "
-				 "like 2 or 0.5", o->name, value);
+				 "like 2 or 0.5",
+				 o->name, value);
 	*n = (struct option_number){ true, ms };
 	return TOOL_DONE;
 }
@@ -73,7 +75,8 @@ enum tool_exit option_fd(void *field, const struct tool_option *o,
 	if (units_parse_number(value, INT_MAX, &fd))
 		return tool_fail(TOOL_USAGE, NULL,
 				 "--%s: '%s' is not the number of a "
-				 "descriptor", o->name, value);
+				 "descriptor",
+				 o->name, value);
 	*f = (struct option_fd){ true, fd };
 	return TOOL_DONE;
 }
@@ -137,7 +140,8 @@ static enum tool_exit refuse(const struct tool_command *cmd,
 	if (result == ':' && o)
 		return tool_fail(TOOL_USAGE, NULL,
 				 "--%s needs a value, %s; see 'tusk %s "
-				 "--help'", o->name, o->arg, cmd->name);
+				 "--help'",
+				 o->name, o->arg, cmd->name);
 	if (o)
 		return tool_fail(TOOL_USAGE, NULL,
 				 "--%s takes no value; see 'tusk %s --help'",
@@ -148,7 +152,8 @@ static enum tool_exit refuse(const struct tool_command *cmd,
 				 optopt, cmd->name);
 	return tool_fail(TOOL_USAGE, NULL,
 			 "unknown or ambiguous option '%s'; see 'tusk %s "
-			 "--help'", word, cmd->name);
+			 "--help'",
+			 word, cmd->name);
 }
 
 /* The @nr'th word of @words, 0 the first; its length is in *@len. */
@@ -180,7 +185,8 @@ static enum tool_exit check_arguments(const struct tool_command *cmd,
 	if (nr > cmd->max_args)
 		return tool_fail(TOOL_USAGE, args[cmd->max_args],
 				 "one argument too many; usage: tusk %s "
-				 "[OPTION...] %s", cmd->name, cmd->args);
+				 "[OPTION...] %s",
+				 cmd->name, cmd->args);
 	return TOOL_DONE;
 }
 
@@ -195,7 +201,7 @@ static enum tool_exit parse_options(const struct tool_command *cmd, int argc,
 	make_tables(&t, cmd);
 	*help = false;
 	opterr = 0;
-	optind = 0;		/* glibc: start anew, whoever parsed before */
+	optind = 0; /* glibc: start anew, whoever parsed before */
 	while (code == TOOL_DONE &&
 	       (result = getopt_long(argc, argv, t.shorts, t.longs, NULL)) !=
 		       -1) {

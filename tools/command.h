@@ -25,19 +25,19 @@ typedef enum tool_exit (*tool_option_set)(void *field,
 					  const char *value);
 
 struct tool_option {
-	const char *name;	/* without the dashes; NULL ends the table */
-	char letter;		/* short form; 0: none */
-	const char *arg;	/* what help calls its value; NULL: takes none */
-	size_t offset;		/* of the field, in the command's state */
+	const char *name; /* without the dashes; NULL ends the table */
+	char letter;	  /* short form; 0: none */
+	const char *arg;  /* what help calls its value; NULL: takes none */
+	size_t offset;	  /* of the field, in the command's state */
 	tool_option_set set;
-	const char *help;	/* one sentence or two; wrapped when printed */
+	const char *help; /* one sentence or two; wrapped when printed */
 };
 
 struct tool_command {
-	const char *name;	/* "mount"; two words for "key change" */
-	const char *args;	/* "CONTAINER DIR"; "": none */
+	const char *name; /* "mount"; two words for "key change" */
+	const char *args; /* "CONTAINER DIR"; "": none */
 	unsigned int min_args, max_args;
-	const char *summary;	/* for the list of commands, one line */
+	const char *summary; /* for the list of commands, one line */
 	/* For --help: paragraphs, each one line; wrapped when printed. */
 	const char *const *text;
 	/* For --help: one command line each; NULL: none. */
@@ -51,9 +51,9 @@ struct tool_command {
 
 /* Setters for the usual types of field. */
 enum tool_exit option_flag(void *field, const struct tool_option *o,
-			   const char *value);		/* bool: true */
+			   const char *value); /* bool: true */
 enum tool_exit option_string(void *field, const struct tool_option *o,
-			     const char *value);	/* const char * */
+			     const char *value); /* const char * */
 /* struct option_number: bytes with K M G T, and milliseconds from seconds. */
 enum tool_exit option_size(void *field, const struct tool_option *o,
 			   const char *value);

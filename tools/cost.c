@@ -4,13 +4,14 @@
  */
 #include <unistd.h>
 
+#include "fs/header.h"
 #include "tools/cost.h"
 #include "tools/units.h"
 
 #define MIB (UINT64_C(1) << 20)
 
 #define TIME_MS_DEFAULT 1000
-#define TIME_MS_MAX (10 * 60 * 1000)
+#define TIME_MS_MAX (60 * 1000)
 #define TIME_MS_WEAK 500
 
 #define MEMORY_MIN (8 * MIB)
@@ -26,7 +27,8 @@ enum tool_exit cost_check(const struct cost_choice *choice)
 	if (time->given && (!time->value || time->value > TIME_MS_MAX))
 		return tool_fail(TOOL_USAGE, NULL,
 				 "--kdf-time must be above 0 and at most %d "
-				 "seconds", TIME_MS_MAX / 1000);
+				 "seconds",
+				 TIME_MS_MAX / 1000);
 	if (memory->given && memory->value < MEMORY_MIN)
 		return tool_fail(TOOL_USAGE, NULL,
 				 "--kdf-memory under 8M is no defence against "
@@ -50,10 +52,10 @@ static uint64_t default_memory_max(void)
 enum tool_exit cost_measure(const struct cost_choice *choice, const char *what,
 			    struct kdf_cost *cost)
 {
-	const uint32_t ms = choice->time.given ? choice->time.value :
-						 TIME_MS_DEFAULT;
-	const uint32_t kib = (choice->memory.given ? choice->memory.value :
-						     default_memory_max()) /
+	const uint32_t ms = choice->time.given ? choice->time.value
+					       : TIME_MS_DEFAULT;
+	const uint32_t kib = (choice->memory.given ? choice->memory.value
+						   : default_memory_max()) /
 			     1024;
 	const int err = kdf_calibrate(ms, kib, cost);
 
@@ -64,6 +66,11 @@ enum tool_exit cost_measure(const struct cost_choice *choice, const char *what,
 		cost->memory_kib = kib;
 		cost->passes = 1;
 	}
+	/* Later programs try all slots up to a sum; one may take it all. */
+	if ((uint64_t)cost->passes * cost->memory_kib > HEADER_KDF_SUM_KIB)
+		return tool_fail(TOOL_USAGE, what,
+				 "--kdf-time is longer than a container may "
+				 "ask for on this machine");
 	return TOOL_DONE;
 }
 

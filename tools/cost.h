@@ -10,11 +10,12 @@
 
 /* Zero-filled: the defaults. */
 struct cost_choice {
-	struct option_number time;	/* milliseconds */
-	struct option_number memory;	/* bytes */
+	struct option_number time;   /* milliseconds */
+	struct option_number memory; /* bytes */
 };
 
 /* Rows of an option table for field @member of @state, a struct cost_choice. */
+/* clang-format off */
 #define COST_OPTIONS(state, member)                                            \
 	{ "kdf-time", 0, "SECONDS", offsetof(state, member.time),              \
 	  option_seconds,                                                      \
@@ -24,6 +25,7 @@ struct cost_choice {
 	  option_size,                                                         \
 	  "Memory that it shall take, 8M to 4G (default: as much as the time " \
 	  "allows, up to 1G or a quarter of the RAM)." }
+/* clang-format on */
 
 /*
  * Refuse what is out of bounds, before anything is asked or opened.  Returns
@@ -33,8 +35,8 @@ must_check enum tool_exit cost_check(const struct cost_choice *choice);
 
 /*
  * Measure this machine and set *cost.  Memory that was asked for is taken
- * exactly, however long it takes.  Returns TOOL_DONE, or TOOL_FAILED after a
- * message about @what.  Takes about twice the time of one password.
+ * exactly, however long it takes.  Returns TOOL_DONE, or another code after
+ * a message about @what.  Takes about twice the time of one password.
  */
 must_check enum tool_exit cost_measure(const struct cost_choice *choice,
 				       const char *what, struct kdf_cost *cost);

@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -62,8 +61,8 @@ static enum tool_exit set_scheme(void *field, const struct tool_option *o,
 	for (size_t i = 0; scheme_at(i) && len < sizeof(names); i++)
 		len += snprintf(names + len, sizeof(names) - len, "%s%s",
 				i ? ", " : "", scheme_at(i)->name);
-	return tool_fail(TOOL_USAGE, NULL,
-			 "--scheme: '%s' is not one of %s", value, names);
+	return tool_fail(TOOL_USAGE, NULL, "--scheme: '%s' is not one of %s",
+			 value, names);
 }
 
 static enum tool_exit set_sector_size(void *field, const struct tool_option *o,
@@ -117,7 +116,8 @@ static enum tool_exit set_size(void *field, const struct tool_option *o,
 	if (code == TOOL_DONE && size->value < least)
 		return tool_fail(TOOL_USAGE, NULL,
 				 "--size: '%s' is under 32M, the smallest "
-				 "container", value);
+				 "container",
+				 value);
 	return code;
 }
 
@@ -139,8 +139,7 @@ static const struct tool_option create_options[] = {
 	  "limit but the host's).  Nothing is allocated now." },
 	{ "label", 0, "TEXT", offsetof(struct create, label), set_label,
 	  "A name for people, up to 63 bytes.  It is not secret." },
-	{ "overwrite", 0, NULL, offsetof(struct create, overwrite),
-	  option_flag,
+	{ "overwrite", 0, NULL, offsetof(struct create, overwrite), option_flag,
 	  "Take a block device although it holds something, which is "
 	  "destroyed.  Files are never overwritten." },
 	{ "no-recovery-key", 0, NULL, offsetof(struct create, no_recovery_key),
@@ -248,64 +247,52 @@ static int write_container(const struct create *c, struct header *h,
 	return volume_format(to, h, keys, src, &params);
 }
 
-static void block_signals(sigset_t *before)
+/* Returns 0; -ERANGE (too small), -EINTR, or negative errno. */
+static int fill_container(const struct create *c, struct header *h,
+			  const struct header_keys *keys,
+			  struct nonce_source *src, struct container *to)
 {
-	sigset_t signals;
+	int err;
 
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGHUP);
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGQUIT);
-	sigaddset(&signals, SIGTERM);
-	sigprocmask(SIG_BLOCK, &signals, before);
+	/* Nothing has been written to a device yet. */
+	if (container_nr_blocks(to) < CONTAINER_BLOCKS_MIN)
+		return -ERANGE;
+	err = write_container(c, h, keys, src, to);
+	return !err && tool_signal_came() ? -EINTR : err;
 }
 
-static bool signal_came(void)
+static enum tool_exit fail_making(const struct create *c, int err)
 {
-	sigset_t pending;
-
-	return sigpending(&pending) == 0 &&
-	       (sigismember(&pending, SIGHUP) ||
-		sigismember(&pending, SIGINT) ||
-		sigismember(&pending, SIGQUIT) ||
-		sigismember(&pending, SIGTERM));
+	if (err == -EINTR)
+		return tool_fail(TOOL_INTERRUPTED, c->path,
+				 c->mode == CONTAINER_NEW_FILE
+					 ? "interrupted; nothing was made"
+					 : "interrupted; what the device held "
+					   "is gone");
+	return tool_fail_errno(TOOL_AT_CREATE, c->path, err);
 }
 
 /*
- * Signals wait for the end, which is near: two MiB are written.  So the file
- * is complete or removed, and no handler has to do that.  They stay blocked
- * then, or the pending one would end us before the message.
+ * Signals wait for the end, which is near: some MiB are written.  So the file
+ * is complete or removed, and no handler has to do that.
  */
 static enum tool_exit make_container(const struct create *c, struct header *h,
 				     const struct header_keys *keys,
 				     struct nonce_source *src)
 {
 	struct container *to;
-	sigset_t before;
 	int err;
 
-	block_signals(&before);
+	tool_hold_signals();
 	err = container_create(&to, c->path, c->mode,
 			       (uint64_t)CONTAINER_BLOCKS_MIN * BLOCK_BYTES);
 	if (err)
-		return tool_fail_errno(TOOL_AT_CREATE, c->path, err);
-
-	err = write_container(c, h, keys, src, to);
-	if (!err && signal_came())
-		err = -EINTR;
+		return fail_making(c, err);
+	err = fill_container(c, h, keys, src, to);
 	if (err && c->mode == CONTAINER_NEW_FILE)
 		unlink(c->path);
 	container_close(to);
-	if (err == -EINTR)
-		return tool_fail(TOOL_INTERRUPTED, c->path,
-				 c->mode == CONTAINER_NEW_FILE ?
-					 "interrupted; nothing was made" :
-					 "interrupted; what the device held "
-					 "is gone");
-	if (err)
-		return tool_fail_errno(TOOL_AT_CREATE, c->path, err);
-	sigprocmask(SIG_SETMASK, &before, NULL);
-	return TOOL_DONE;
+	return err ? fail_making(c, err) : TOOL_DONE;
 }
 
 static enum tool_exit make_with_password(const struct create *c,

@@ -11,11 +11,11 @@
 #include <stddef.h>
 
 struct hardware {
-	char *list;		/* owns the names; NULL: unknown */
-	const char *name[64];	/* as libgcrypt has them, "intel-aesni" */
+	char *list;	      /* owns the names; NULL: unknown */
+	const char *name[64]; /* as libgcrypt has them, "intel-aesni" */
 	size_t nr;
-	bool aes;		/* AES rounds */
-	bool carryless;		/* carry-less multiplication, for GMAC */
+	bool aes;	/* AES rounds */
+	bool carryless; /* carry-less multiplication, for GMAC */
 };
 
 /* Ask the library, which must have been started. */

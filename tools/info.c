@@ -25,13 +25,13 @@
 struct info {
 	bool json;
 
-	const char *dir;		/* NULL: a container was named */
-	struct control_info mount;	/* if @dir */
+	const char *dir;	   /* NULL: a container was named */
+	struct control_info mount; /* if @dir */
 	struct tool_container opened;
 	uint64_t size_bytes;
-	uint64_t allocated_bytes;	/* on the host; devices: the size */
+	uint64_t allocated_bytes; /* on the host; devices: the size */
 	bool in_use;
-	int holder;			/* 0: unknown */
+	int holder; /* 0: unknown */
 	struct hardware hardware;
 };
 
@@ -86,8 +86,7 @@ static const char *copies_text(const struct header *h)
 {
 	if (h->copy_ok[0] && h->copy_ok[1])
 		return "both good";
-	return h->copy_ok[0] ? "the second is damaged" :
-			       "the first is damaged";
+	return h->copy_ok[0] ? "the second is damaged" : "the first is damaged";
 }
 
 static void print_row(const char *name, const char *value)
@@ -171,8 +170,8 @@ static enum tool_exit print_text(const struct info *i)
 	print_row("Label", *h->label ? h->label : "-");
 	snprintf(row, sizeof(row),
 		 "version %" PRIu32 ", features 0x%" PRIx64 " 0x%" PRIx64
-		 " 0x%" PRIx64, h->format_version, h->compat, h->ro_compat,
-		 h->incompat);
+		 " 0x%" PRIx64,
+		 h->format_version, h->compat, h->ro_compat, h->incompat);
 	print_row("Format", row);
 	snprintf(row, sizeof(row), "%s, sectors of %" PRIu32 " bytes",
 		 scheme_name(key), key ? key->sector_bytes : 0);
@@ -244,8 +243,8 @@ static enum tool_exit print_json(const struct info *i)
 	json_add_number(o, "sector_size", key ? key->sector_bytes : 0);
 	json_add_bool(o, "integrity", key && key->integrity);
 	for (int n = 0; n < 2; n++)
-		json_object_array_add(copies, json_object_new_boolean(
-						      h->copy_ok[n]));
+		json_object_array_add(copies,
+				      json_object_new_boolean(h->copy_ok[n]));
 	json_object_object_add(o, "header_copies_good", copies);
 	json_add_bool(o, "device", i->opened.c->is_device);
 	json_add_number(o, "size_bytes", i->size_bytes);
@@ -266,12 +265,13 @@ static enum tool_exit info_container(struct info *i, const char *path)
 	code = tool_open_container(&i->opened, path, CONTAINER_NO_LOCK, 0);
 	if (code != TOOL_DONE)
 		return code;
-	if (i->dir && memcmp(i->mount.uuid, i->opened.header.uuid,
-			     UUID_BYTES) != 0) {
+	if (i->dir &&
+	    memcmp(i->mount.uuid, i->opened.header.uuid, UUID_BYTES) != 0) {
 		tool_close(&i->opened);
 		return tool_fail(TOOL_NO_CONTAINER, path,
 				 "no longer the container that is mounted on "
-				 "%s: it was moved or replaced", i->dir);
+				 "%s: it was moved or replaced",
+				 i->dir);
 	}
 	find_user(i, path);
 	find_sizes(i, path);

@@ -6,7 +6,6 @@
  * for both would "change" the password to itself without a word.
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -98,26 +97,6 @@ static enum tool_exit read_new(const struct key_change *k, const char *path,
 	return TOOL_DONE;
 }
 
-/*
- * Signals wait until both copies of the header are written: a second or two,
- * at most; then the one that came ends us as always.
- */
-static int replace_header(struct tool_container *t, struct nonce_source *src)
-{
-	sigset_t signals, before;
-	int err;
-
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGHUP);
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGQUIT);
-	sigaddset(&signals, SIGTERM);
-	sigprocmask(SIG_BLOCK, &signals, &before);
-	err = super_replace_header(&t->header, &t->keys, src, t->c);
-	sigprocmask(SIG_SETMASK, &before, NULL);
-	return err;
-}
-
 static enum tool_exit set_password(const struct key_change *k,
 				   struct tool_container *t,
 				   const struct secret *password)
@@ -135,8 +114,11 @@ static enum tool_exit set_password(const struct key_change *k,
 		return tool_fail_errno(TOOL_AT_CHANGE, t->path, err);
 	err = header_set_slot(&t->header, &t->keys, t->keys.slot,
 			      KEYSLOT_PASSWORD, password, &cost, &src);
-	if (!err)
-		err = replace_header(t, &src);
+	if (!err) {
+		/* Both copies are written, and it is told, come what may. */
+		tool_hold_signals();
+		err = super_replace_header(&t->header, &t->keys, &src, t->c);
+	}
 	nonce_source_destroy(&src);
 	return err ? tool_fail_errno(TOOL_AT_CHANGE, t->path, err) : TOOL_DONE;
 }
@@ -155,7 +137,8 @@ static enum tool_exit change(const struct key_change *k,
 	if (t->header.slot[t->keys.slot].kind != KEYSLOT_PASSWORD)
 		return tool_fail(TOOL_UNSUPPORTED, t->path,
 				 "what was given opens key slot %u, which is "
-				 "not a password's", t->keys.slot);
+				 "not a password's",
+				 t->keys.slot);
 	code = read_new(k, t->path, &old, &new);
 	if (code != TOOL_DONE)
 		return code;

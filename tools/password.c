@@ -113,8 +113,7 @@ static enum tool_exit fail_source(const struct password_request *r,
 		return tool_fail_errno(TOOL_AT_ANY, r->what, err);
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		if (texts[i].err == -err)
-			return tool_fail(TOOL_USAGE, name, "%s",
-					 texts[i].text);
+			return tool_fail(TOOL_USAGE, name, "%s", texts[i].text);
 	return tool_fail(TOOL_USAGE, name, "the password cannot be read: %s",
 			 strerrordesc_np(-err));
 }
@@ -207,8 +206,10 @@ static enum tool_exit ask_terminal(const struct password_request *r,
 	char prompt[PROMPT_BYTES];
 	enum tool_exit code;
 
-	make_prompt(prompt, r->kind == PASSWORD_NEW ? "New password for" :
-						      "Password for", r->what);
+	make_prompt(prompt,
+		    r->kind == PASSWORD_NEW ? "New password for"
+					    : "Password for",
+		    r->what);
 	code = ask(r, prompt, &first);
 	if (code != TOOL_DONE)
 		return code;
@@ -234,7 +235,8 @@ enum tool_exit password_source_check(const struct password_source *src,
 		return TOOL_DONE;
 	return tool_fail(TOOL_USAGE, NULL,
 			 "--%spassword-file and --%spassword-fd exclude each "
-			 "other", r->prefix, r->prefix);
+			 "other",
+			 r->prefix, r->prefix);
 }
 
 enum tool_exit password_read(const struct password_source *src,

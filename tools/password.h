@@ -26,8 +26,8 @@
 
 /* Zero-filled: the terminal. */
 struct password_source {
-	const char *file;		/* --password-file */
-	struct option_fd fd;		/* --password-fd */
+	const char *file;    /* --password-file */
+	struct option_fd fd; /* --password-fd */
 };
 
 /*
@@ -35,23 +35,25 @@ struct password_source {
  * password_source; @prefix is "" or "new-", @whose is "the password" or "the
  * new password".
  */
+/* clang-format off */
 #define PASSWORD_OPTIONS(state, member, prefix, whose)                         \
 	{ prefix "password-file", 0, "FILE",                                   \
 	  offsetof(state, member.file), option_string,                         \
 	  "Read " whose " from the first line of FILE." },                     \
 	{ prefix "password-fd", 0, "N", offsetof(state, member.fd), option_fd, \
 	  "Read " whose " from the first line of descriptor N." }
+/* clang-format on */
 
 enum password_kind {
-	PASSWORD_OLD,		/* opens something: asked for once */
-	PASSWORD_NEW,		/* will be set: at a terminal, asked twice */
+	PASSWORD_OLD, /* opens something: asked for once */
+	PASSWORD_NEW, /* will be set: at a terminal, asked twice */
 };
 
 /* How to ask. */
 struct password_request {
-	const char *what;		/* the container, for messages */
+	const char *what; /* the container, for messages */
 	enum password_kind kind;
-	const char *prefix;		/* of its options: "" or "new-" */
+	const char *prefix; /* of its options: "" or "new-" */
 	/* Another password is read from the same descriptor later. */
 	bool more_follows;
 };
@@ -60,8 +62,9 @@ struct password_request {
  * Check that at most one source is named; before anything is opened or
  * asked.  Returns TOOL_DONE or, after a message, TOOL_USAGE.
  */
-must_check enum tool_exit password_source_check(
-	const struct password_source *src, const struct password_request *r);
+must_check enum tool_exit
+password_source_check(const struct password_source *src,
+		      const struct password_request *r);
 
 /*
  * Read one password into @out, made here.  cipher_init() comes first.
@@ -79,8 +82,7 @@ must_check enum tool_exit password_read(const struct password_source *src,
  * whether bytes follow the line; -ENODATA (nothing before the line's end or the
  * file's), -E2BIG (above PASSWORD_BYTES_MAX), -ENOMEM, or read(2)'s errno.
  */
-must_check int password_read_fd(int fd, struct secret *out,
-				bool *more_follows);
+must_check int password_read_fd(int fd, struct secret *out, bool *more_follows);
 
 /*
  * Whether both are the same file, by whatever name; false for terminals.  A

@@ -6,6 +6,7 @@
  * and where it speaks to.  Both are set before there are threads.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -57,7 +58,10 @@ static void write_stderr(const char *line)
 	(void)nr;
 }
 
-__attribute__((format(printf, 4, 0)))
+static void say(int priority, const char *what, const char *severity,
+		const char *format, va_list args)
+	__attribute__((format(printf, 4, 0)));
+
 static void say(int priority, const char *what, const char *severity,
 		const char *format, va_list args)
 {
@@ -131,8 +135,7 @@ static const struct explanation {
 	  "permission denied; see its owner and mode with 'ls -l'" },
 	{ TOOL_AT_OPEN, EPERM, TOOL_FAILED,
 	  "not permitted; see its attributes with 'lsattr'" },
-	{ TOOL_AT_OPEN, EROFS, TOOL_FAILED,
-	  "its file system is read-only" },
+	{ TOOL_AT_OPEN, EROFS, TOOL_FAILED, "its file system is read-only" },
 
 	{ TOOL_AT_CREATE, EEXIST, TOOL_FAILED,
 	  "exists already and is left as it is; choose another name" },
@@ -146,12 +149,13 @@ static const struct explanation {
 	  "a part of the path is not a folder" },
 	{ TOOL_AT_CREATE, EACCES, TOOL_FAILED,
 	  "permission denied; the folder must be writable" },
-	{ TOOL_AT_CREATE, EROFS, TOOL_FAILED,
-	  "its file system is read-only" },
+	{ TOOL_AT_CREATE, EROFS, TOOL_FAILED, "its file system is read-only" },
 	{ TOOL_AT_CREATE, ENOTBLK, TOOL_FAILED,
 	  "neither a block device nor a name for a new file" },
 	{ TOOL_AT_CREATE, EBUSY, TOOL_IN_USE,
 	  "the device is in use; unmount it first" },
+	{ TOOL_AT_CREATE, ERANGE, TOOL_FAILED,
+	  "the device is smaller than 32 MiB, the smallest container" },
 	{ TOOL_AT_CREATE, EFBIG, TOOL_FAILED,
 	  "its file system cannot hold a file of this size" },
 
@@ -200,8 +204,7 @@ static const struct explanation {
 	  "no space left on the host; free some" },
 	{ TOOL_AT_ANY, EDQUOT, TOOL_NO_SPACE,
 	  "the disk quota is used up; free some space" },
-	{ TOOL_AT_ANY, EBUSY, TOOL_IN_USE,
-	  "in use by another process" },
+	{ TOOL_AT_ANY, EBUSY, TOOL_IN_USE, "in use by another process" },
 	{ TOOL_AT_ANY, EUCLEAN, TOOL_DAMAGED, "damaged" },
 	{ TOOL_AT_ANY, EBADMSG, TOOL_DAMAGED,
 	  "damaged: its content is not authentic" },
@@ -230,13 +233,38 @@ enum tool_exit tool_explain(enum tool_stage stage, int err, const char **text)
 	return TOOL_FAILED;
 }
 
-enum tool_exit tool_fail_errno(enum tool_stage stage, const char *what,
-			       int err)
+enum tool_exit tool_fail_errno(enum tool_stage stage, const char *what, int err)
 {
 	const char *text;
 	const enum tool_exit code = tool_explain(stage, err, &text);
 
 	return tool_fail(code, what, "%s", text);
+}
+
+static const int held_signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM };
+
+#define NR_HELD (sizeof(held_signals) / sizeof(held_signals[0]))
+
+void tool_hold_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < NR_HELD; i++)
+		sigaddset(&set, held_signals[i]);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+bool tool_signal_came(void)
+{
+	sigset_t pending;
+
+	if (sigpending(&pending))
+		return false;
+	for (size_t i = 0; i < NR_HELD; i++)
+		if (sigismember(&pending, held_signals[i]))
+			return true;
+	return false;
 }
 
 enum tool_exit tool_finish_output(enum tool_exit code)

@@ -14,6 +14,8 @@
 #ifndef TOOLS_TOOL_H
 #define TOOLS_TOOL_H
 
+#include <stdbool.h>
+
 #include "cipher/defs.h"
 
 /*
@@ -62,15 +64,15 @@ void tool_set_sink(void (*sink)(int priority, const char *line));
  * particular).  Control characters, in names from outside, become '?'.
  * Never fails, keeps errno, may be called by any thread.
  */
-__attribute__((format(printf, 2, 3)))
-void tool_warn(const char *what, const char *format, ...);
-__attribute__((format(printf, 2, 3)))
-void tool_note(const char *what, const char *format, ...);
+void tool_warn(const char *what, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+void tool_note(const char *what, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /* The same for an error; returns @code, so that callers can return it. */
-__attribute__((format(printf, 3, 4)))
 enum tool_exit tool_fail(enum tool_exit code, const char *what,
-			 const char *format, ...);
+			 const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /*
  * What was being done when an error came: one errno may mean several things.
@@ -78,12 +80,12 @@ enum tool_exit tool_fail(enum tool_exit code, const char *what,
  */
 enum tool_stage {
 	TOOL_AT_ANY,
-	TOOL_AT_OPEN,		/* container_open() */
-	TOOL_AT_CREATE,		/* container_create(), volume_format() */
-	TOOL_AT_HEADER,		/* header_read() */
-	TOOL_AT_UNLOCK,		/* header_unlock() */
-	TOOL_AT_VOLUME,		/* volume_open(), check_container() */
-	TOOL_AT_CHANGE,		/* super_replace_header() */
+	TOOL_AT_OPEN,	/* container_open() */
+	TOOL_AT_CREATE, /* container_create(), volume_format() */
+	TOOL_AT_HEADER, /* header_read() */
+	TOOL_AT_UNLOCK, /* header_unlock() */
+	TOOL_AT_VOLUME, /* volume_open(), check_container() */
+	TOOL_AT_CHANGE, /* super_replace_header() */
 };
 
 /*
@@ -95,6 +97,16 @@ enum tool_exit tool_fail_errno(enum tool_stage stage, const char *what,
 
 /* The row's text and exit code without printing (tests); @text is static. */
 enum tool_exit tool_explain(enum tool_stage stage, int err, const char **text);
+
+/*
+ * From here to its end the process is not ended by SIGHUP, SIGINT, SIGQUIT and
+ * SIGTERM: for the short time in which a command writes what must be whole or
+ * not be.  They stay blocked, as what was done then has to be told.
+ */
+void tool_hold_signals(void);
+
+/* Whether one of them came since. */
+bool tool_signal_came(void);
 
 /*
  * Flush stdout at the end of a command that printed data: a full disk behind

@@ -15,14 +15,9 @@
 static const struct tool_command *const commands[] = {
 	&create_command,
 #ifdef TUSK_MOUNTS
-	&mount_command,
-	&umount_command,
-	&list_command,
+	&mount_command,	 &umount_command,   &list_command,
 #endif
-	&info_command,
-	&key_list_command,
-	&key_change_command,
-	&check_command,
+	&info_command,	 &key_list_command, &key_change_command, &check_command,
 };
 
 #define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -75,8 +70,8 @@ static void print_commands(const char *group)
 	for (size_t i = 0; i < NR_COMMANDS; i++) {
 		const char *const name = commands[i]->name;
 
-		if (group && (strncmp(name, group, len) != 0 ||
-			      name[len] != ' '))
+		if (group &&
+		    (strncmp(name, group, len) != 0 || name[len] != ' '))
 			continue;
 		printf("  %-14s %s\n", name, commands[i]->summary);
 	}
@@ -106,9 +101,9 @@ static enum tool_exit unknown(char **argv)
 	if (argv[0] && is_group(argv[0]))
 		return tool_fail(TOOL_USAGE, NULL,
 				 "'%s' needs a second word that it knows; see "
-				 "'tusk help %s'", argv[0], argv[0]);
-	return tool_fail(TOOL_USAGE, NULL,
-			 "unknown %s '%s'; see 'tusk help'",
+				 "'tusk help %s'",
+				 argv[0], argv[0]);
+	return tool_fail(TOOL_USAGE, NULL, "unknown %s '%s'; see 'tusk help'",
 			 argv[0][0] == '-' ? "option" : "command", argv[0]);
 }
 

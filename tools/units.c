@@ -69,8 +69,7 @@ int units_parse_size(const char *text, uint64_t *bytes)
 			return -EINVAL;
 		shift = 10 * (letter - size_letters + 1);
 		text++;
-		if (*text && strcmp(text, "B") != 0 &&
-		    strcmp(text, "iB") != 0)
+		if (*text && strcmp(text, "B") != 0 && strcmp(text, "iB") != 0)
 			return -EINVAL;
 	}
 	if (n > (uint64_t)INT64_MAX >> shift)

@@ -41,7 +41,8 @@ static enum tool_exit fail_header(const char *path, int err,
 		return tool_fail(TOOL_UNSUPPORTED, path,
 				 "uses features that this tusk does not know "
 				 "(incompatible features 0x%" PRIx64 "); use a "
-				 "later version", h->incompat);
+				 "later version",
+				 h->incompat);
 	return tool_fail_errno(TOOL_AT_HEADER, path, err);
 }
 

@@ -15,8 +15,8 @@
 
 /* A container opened by a command.  Zero-filled: nothing is open. */
 struct tool_container {
-	const char *path;		/* as the user gave it; not owned */
-	bool quiet;			/* the caller tells of a lost copy */
+	const char *path; /* as the user gave it; not owned */
+	bool quiet;	  /* the caller tells of a lost copy */
 	struct container *c;
 	bool has_header, has_keys;
 	struct header header;

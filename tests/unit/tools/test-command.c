@@ -94,7 +94,8 @@ static enum tool_exit call(const char *line)
 Test(command, options_are_stored)
 {
 	cr_expect_eq(call("frob -f --text x --size=2K --time 0.5 "
-			  "--a-long-name-of-an-option 7 c d"), TOOL_IN_USE);
+			  "--a-long-name-of-an-option 7 c d"),
+		     TOOL_IN_USE);
 	cr_expect(seen.flag);
 	cr_expect_str_eq(seen.text, "x");
 	cr_expect(seen.size.given && seen.size.value == 2048);
@@ -201,11 +202,11 @@ Test(command, help_has_every_exit_code)
 {
 	char *text = help_text();
 
-#define X(name, number, meaning)                                       \
-	{                                                              \
-		char want[128];                                        \
+#define X(name, number, meaning)                                            \
+	{                                                                   \
+		char want[128];                                             \
 		snprintf(want, sizeof(want), "%3d  %s\n", number, meaning); \
-		cr_expect_not_null(strstr(text, want), "%s", want);    \
+		cr_expect_not_null(strstr(text, want), "%s", want);         \
 	}
 	TOOL_EXITS(X)
 #undef X

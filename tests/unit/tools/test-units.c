@@ -38,9 +38,9 @@ Test(units, sizes)
 Test(units, what_is_no_size)
 {
 	static const char *const bad[] = {
-		"",    "K",   "-1",    "+1", " 1",  "1 ",     "1.5G",
-		"1,5", "0x10", "1KK",  "1X", "1Ki", "1KiBs",  "\xc4\xb1",
-		"1\xc4\xb1", "1e6", "1P", "M16", "1b",
+		"",	     "K",    "-1",  "+1",  " 1",  "1 ",	   "1.5G",
+		"1,5",	     "0x10", "1KK", "1X",  "1Ki", "1KiBs", "\xc4\xb1",
+		"1\xc4\xb1", "1e6",  "1P",  "M16", "1b",
 	};
 	uint64_t bytes = 7;
 
@@ -53,7 +53,9 @@ Test(units, what_is_no_size)
 Test(units, sizes_that_do_not_fit)
 {
 	static const char *const large[] = {
-		"9223372036854775808", "18446744073709551616", "8388608T",
+		"9223372036854775808",
+		"18446744073709551616",
+		"8388608T",
 		"99999999999999999999999999999999K",
 	};
 	uint64_t bytes;
@@ -69,12 +71,10 @@ Test(units, seconds)
 		const char *text;
 		uint64_t ms;
 	} good[] = {
-		{ "0", 0 },	      { "1", 1000 },
-		{ "2.5", 2500 },      { "0.05", 50 },
-		{ "0.001", 1 },	      { "0.0001", 1 },
-		{ "0.000000001", 1 }, { "1.0001", 1001 },
-		{ "20s", 20000 },     { "1.5m", 90000 },
-		{ "2h", 7200000 },    { "0.5h", 1800000 },
+		{ "0", 0 },	      { "1", 1000 },	  { "2.5", 2500 },
+		{ "0.05", 50 },	      { "0.001", 1 },	  { "0.0001", 1 },
+		{ "0.000000001", 1 }, { "1.0001", 1001 }, { "20s", 20000 },
+		{ "1.5m", 90000 },    { "2h", 7200000 },  { "0.5h", 1800000 },
 	};
 	uint64_t ms;
 
@@ -88,8 +88,9 @@ Test(units, seconds)
 Test(units, what_is_no_time)
 {
 	static const char *const bad[] = {
-		"", ".5", "5.", "1,5", "-1", "+1", " 1", "1 ", "1d", "1ms",
-		"1e3", "0x1", "inf", "nan", "0.0000000001", "1.2.3", "1M",
+		"",    ".5",  "5.",	      "1,5",   "-1",  "+1",
+		" 1",  "1 ",  "1d",	      "1ms",   "1e3", "0x1",
+		"inf", "nan", "0.0000000001", "1.2.3", "1M",
 	};
 	uint64_t ms;
 
@@ -109,11 +110,11 @@ Test(units, numbers)
 	cr_expect_eq(n, 12);
 	cr_expect_eq(units_parse_number("13", 12, &n), -ERANGE);
 	cr_expect_eq(units_parse_number("5", 3, &n), -ERANGE);
-	cr_expect_eq(units_parse_number("18446744073709551615", UINT64_MAX,
-					&n), 0);
+	cr_expect_eq(units_parse_number("18446744073709551615", UINT64_MAX, &n),
+		     0);
 	cr_expect_eq(n, UINT64_MAX);
-	cr_expect_eq(units_parse_number("18446744073709551616", UINT64_MAX,
-					&n), -ERANGE);
+	cr_expect_eq(units_parse_number("18446744073709551616", UINT64_MAX, &n),
+		     -ERANGE);
 	cr_expect_eq(units_parse_number("-1", 12, &n), -EINVAL);
 	cr_expect_eq(units_parse_number("1K", 12, &n), -EINVAL);
 	cr_expect_eq(units_parse_number("", 12, &n), -EINVAL);
@@ -125,12 +126,9 @@ Test(units, sizes_for_people)
 		uint64_t bytes;
 		const char *text;
 	} cases[] = {
-		{ 0, "0 B" },
-		{ 1023, "1023 B" },
-		{ 1024, "1 KiB" },
-		{ 1536, "1.5 KiB" },
-		{ 32 << 20, "32 MiB" },
-		{ UINT64_MAX, "15.9 EiB" },
+		{ 0, "0 B" },		{ 1023, "1023 B" },
+		{ 1024, "1 KiB" },	{ 1536, "1.5 KiB" },
+		{ 32 << 20, "32 MiB" }, { UINT64_MAX, "15.9 EiB" },
 	};
 	char text[UNITS_TEXT_BYTES];
 
