@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Attributes: reading, changing, and the times that move by themselves.
+ */
+#include "fs/attr.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "fs/file.h"
+#include "fs/inode.h"
+#include "fs/vol.h"
+#include "fs/volume.h"
+
+int volume_getattr(struct volume *v, inum_t ino, struct attr *out)
+{
+	struct inode *in;
+	struct txn t;
+	int err = txn_begin(&t, v, TXN_READ, 0, 0);
+
+	if (err)
+		return err;
+	txn_lock(&t);
+	do {
+		err = inode_get(&t, ino, &in);
+		if (!err)
+			inode_attr(in, out);
+	} while (txn_retry(&t, &err));
+	txn_unlock(&t);
+	txn_end(&t);
+	return err;
+}
+
+void attr_kill_suidgid(struct inode_item *i)
+{
+	i->mode &= ~(uint32_t)S_ISUID;
+	/* Setgid without group execution means mandatory locking: keep it. */
+	if (i->mode & S_IXGRP)
+		i->mode &= ~(uint32_t)S_ISGID;
+}
+
+struct change {
+	unsigned int what;
+	const struct attr *in;
+	struct attr *out;
+	struct timespec now;
+};
+
+static void apply(void *arg, struct inode *inode)
+{
+	const struct change *c = arg;
+	struct inode_item *i = &inode->i;
+
+	if (c->what & VOLUME_KILL_SUIDGID)
+		attr_kill_suidgid(i);
+	if (c->what & VOLUME_SET_MODE)
+		i->mode = (i->mode & S_IFMT) | (c->in->mode & 07777);
+	if (c->what & VOLUME_SET_UID)
+		i->uid = c->in->uid;
+	if (c->what & VOLUME_SET_GID)
+		i->gid = c->in->gid;
+	if (c->what & VOLUME_SET_ATIME)
+		i->atime = c->in->atime;
+	if (c->what & VOLUME_SET_ATIME_NOW)
+		i->atime = c->now;
+	if (c->what & VOLUME_SET_MTIME)
+		i->mtime = c->in->mtime;
+	else if (c->what & (VOLUME_SET_MTIME_NOW | VOLUME_SET_SIZE))
+		i->mtime = c->now;
+	i->ctime = c->what & VOLUME_SET_CTIME ? c->in->ctime : c->now;
+	inode_attr(inode, c->out);
+}
+
+static int set_plain(struct volume *v, inum_t ino, struct change *c)
+{
+	struct inode *in;
+	struct txn t;
+	int err = txn_begin(&t, v, TXN_DELETE, 1, 0);
+
+	if (err)
+		return err;
+	txn_lock(&t);
+	do {
+		err = inode_get(&t, ino, &in);
+		if (!err)
+			err = inode_prepare(&t, in);
+		if (!err)
+			err = txn_ready(&t, 0);
+	} while (txn_retry(&t, &err));
+	if (!err) {
+		apply(c, in);
+		inode_dirty(&t, in);
+	}
+	txn_unlock(&t);
+	txn_end(&t);
+	return err;
+}
+
+static int set_with_size(struct volume *v, inum_t ino, struct change *c)
+{
+	struct inode *in;
+	int err = file_get(v, ino, &in);
+
+	if (err)
+		return err;
+	if (S_ISDIR(in->i.mode))
+		err = -EISDIR;
+	else if (!S_ISREG(in->i.mode))
+		err = -EINVAL;
+	else if (c->in->size > FILE_BYTES_MAX)
+		err = -EFBIG;
+	if (!err) {
+		file_lock_exclusive(in);
+		err = file_set_size(v, in, c->in->size, apply, c);
+		file_unlock(in);
+	}
+	file_put(v, in);
+	/* Cutting has freed blocks since the attributes were taken. */
+	return err ? err : volume_getattr(v, ino, c->out);
+}
+
+int volume_setattr(struct volume *v, inum_t ino, unsigned int what,
+		   const struct attr *in, struct attr *out)
+{
+	struct change c = { what, in, out, vol_now(v) };
+
+	if (v->o.read_only)
+		return -EROFS;
+	if (!what)
+		return volume_getattr(v, ino, out);
+	return what & VOLUME_SET_SIZE ? set_with_size(v, ino, &c)
+				      : set_plain(v, ino, &c);
+}
+
+static bool before_or_same(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec < b->tv_sec ||
+	       (a->tv_sec == b->tv_sec && a->tv_nsec <= b->tv_nsec);
+}
+
+#define DAY_SECONDS (24 * 60 * 60)
+
+static bool wants_atime(const struct volume *v, const struct inode_item *i,
+			const struct timespec *now)
+{
+	if (v->o.atime == VOLUME_STRICTATIME)
+		return true;
+	return before_or_same(&i->atime, &i->mtime) ||
+	       before_or_same(&i->atime, &i->ctime) ||
+	       now->tv_sec - i->atime.tv_sec >= DAY_SECONDS;
+}
+
+/* Whether the atime is due; the inode is in memory, as it was just used. */
+static bool atime_due(struct volume *v, inum_t ino, const struct timespec *now)
+{
+	struct inode *in;
+	struct txn t = { .v = v };
+	bool due;
+
+	vol_lock(v);
+	due = !v->error && !inode_get(&t, ino, &in) &&
+	      wants_atime(v, &in->i, now);
+	vol_unlock(v);
+	return due;
+}
+
+void attr_accessed(struct volume *v, inum_t ino)
+{
+	struct timespec now = vol_now(v);
+	struct inode *in;
+	struct txn t;
+	int err;
+
+	if (v->o.read_only || v->o.atime == VOLUME_NOATIME ||
+	    !atime_due(v, ino, &now) || txn_begin(&t, v, TXN_DELETE, 1, 0))
+		return;
+	txn_lock(&t);
+	do {
+		err = inode_get(&t, ino, &in);
+		if (!err)
+			err = inode_prepare(&t, in);
+		if (!err)
+			err = txn_ready(&t, 0);
+	} while (txn_retry(&t, &err));
+	if (!err) {
+		in->i.atime = now;
+		inode_dirty(&t, in);
+	}
+	txn_unlock(&t);
+	txn_end(&t);
+}
