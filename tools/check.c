@@ -32,7 +32,7 @@ static const struct tool_option check_options[] = {
 	  "Not available in this version, and refused." },
 	{ "dry-run", 0, NULL, offsetof(struct check, dry_run), option_flag,
 	  "Not available in this version, and refused." },
-	PASSWORD_OPTIONS(struct check, password, "", "the password"),
+	PASSWORD_OPTIONS(offsetof(struct check, password), "", "the password"),
 	{ 0 },
 };
 

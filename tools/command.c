@@ -190,6 +190,13 @@ static enum tool_exit check_arguments(const struct tool_command *cmd,
 	return TOOL_DONE;
 }
 
+/* As getopt_long(); no other thread parses options. */
+static int next_option(const struct getopt_tables *t, int argc, char **argv)
+{
+	/* NOLINTNEXTLINE(concurrency-mt-unsafe) */
+	return getopt_long(argc, argv, t->shorts, t->longs, NULL);
+}
+
 /* *@help is set, and nothing else done, at the first --help. */
 static enum tool_exit parse_options(const struct tool_command *cmd, int argc,
 				    char **argv, void *state, bool *help)
@@ -203,8 +210,7 @@ static enum tool_exit parse_options(const struct tool_command *cmd, int argc,
 	opterr = 0;
 	optind = 0; /* glibc: start anew, whoever parsed before */
 	while (code == TOOL_DONE &&
-	       (result = getopt_long(argc, argv, t.shorts, t.longs, NULL)) !=
-		       -1) {
+	       (result = next_option(&t, argc, argv)) != -1) {
 		const struct tool_option *o;
 
 		if (result == '?' || result == ':')

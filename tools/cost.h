@@ -14,15 +14,15 @@ struct cost_choice {
 	struct option_number memory; /* bytes */
 };
 
-/* Rows of an option table for field @member of @state, a struct cost_choice. */
+/* Rows of an option table for the struct cost_choice at @offset. */
 /* clang-format off */
-#define COST_OPTIONS(state, member)                                            \
-	{ "kdf-time", 0, "SECONDS", offsetof(state, member.time),              \
-	  option_seconds,                                                      \
-	  "Time that trying one password shall take on this machine "          \
-	  "(default 1)." },                                                    \
-	{ "kdf-memory", 0, "SIZE", offsetof(state, member.memory),             \
-	  option_size,                                                         \
+#define COST_OPTIONS(offset)                                                   \
+	{ "kdf-time", 0, "SECONDS",                                            \
+	  (offset) + offsetof(struct cost_choice, time), option_seconds,       \
+	  "Time that trying one password shall take on this machine, up to "   \
+	  "60 (default 1)." },                                                 \
+	{ "kdf-memory", 0, "SIZE",                                             \
+	  (offset) + offsetof(struct cost_choice, memory), option_size,        \
 	  "Memory that it shall take, 8M to 4G (default: as much as the time " \
 	  "allows, up to 1G or a quarter of the RAM)." }
 /* clang-format on */

@@ -150,8 +150,8 @@ static const struct tool_option create_options[] = {
 	  "Not available in this version, and refused." },
 	{ "header", 0, "FILE", offsetof(struct create, header), option_string,
 	  "Not available in this version, and refused." },
-	PASSWORD_OPTIONS(struct create, password, "", "the password"),
-	COST_OPTIONS(struct create, cost),
+	PASSWORD_OPTIONS(offsetof(struct create, password), "", "the password"),
+	COST_OPTIONS(offsetof(struct create, cost)),
 	{ 0 },
 };
 
@@ -205,6 +205,7 @@ static enum tool_exit check_parent(const struct create *c)
 
 	if (snprintf(copy, sizeof(copy), "%s", c->path) >= (int)sizeof(copy))
 		return tool_fail_errno(TOOL_AT_CREATE, c->path, -ENAMETOOLONG);
+	/* NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread */
 	parent = dirname(copy);
 	if (faccessat(AT_FDCWD, parent, W_OK | X_OK, AT_EACCESS))
 		return tool_fail_errno(TOOL_AT_CREATE, c->path, -errno);

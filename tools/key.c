@@ -25,9 +25,11 @@ struct key_change {
 };
 
 static const struct tool_option key_change_options[] = {
-	PASSWORD_OPTIONS(struct key_change, old, "", "the old password"),
-	PASSWORD_OPTIONS(struct key_change, new, "new-", "the new password"),
-	COST_OPTIONS(struct key_change, cost),
+	PASSWORD_OPTIONS(offsetof(struct key_change, old), "",
+			 "the old password"),
+	PASSWORD_OPTIONS(offsetof(struct key_change, new), "new-",
+			 "the new password"),
+	COST_OPTIONS(offsetof(struct key_change, cost)),
 	{ "force", 0, NULL, offsetof(struct key_change, force), option_flag,
 	  "Accept a new password that equals the old one (to change the cost "
 	  "of guessing it)." },

@@ -31,16 +31,16 @@ struct password_source {
 };
 
 /*
- * Rows of an option table for field @member of @state, a struct
- * password_source; @prefix is "" or "new-", @whose is "the password" or "the
- * new password".
+ * Rows of an option table for the struct password_source at @offset; @prefix is
+ * "" or "new-", @whose is "the password" or "the new password".
  */
 /* clang-format off */
-#define PASSWORD_OPTIONS(state, member, prefix, whose)                         \
+#define PASSWORD_OPTIONS(offset, prefix, whose)                                \
 	{ prefix "password-file", 0, "FILE",                                   \
-	  offsetof(state, member.file), option_string,                         \
+	  (offset) + offsetof(struct password_source, file), option_string,    \
 	  "Read " whose " from the first line of FILE." },                     \
-	{ prefix "password-fd", 0, "N", offsetof(state, member.fd), option_fd, \
+	{ prefix "password-fd", 0, "N",                                        \
+	  (offset) + offsetof(struct password_source, fd), option_fd,          \
 	  "Read " whose " from the first line of descriptor N." }
 /* clang-format on */
 

@@ -252,7 +252,7 @@ void tool_hold_signals(void)
 	sigemptyset(&set);
 	for (size_t i = 0; i < NR_HELD; i++)
 		sigaddset(&set, held_signals[i]);
-	sigprocmask(SIG_BLOCK, &set, NULL);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
 bool tool_signal_came(void)

@@ -39,7 +39,7 @@
 	X(TOOL_INTERRUPTED, 130, "interrupted")
 
 enum tool_exit {
-#define X(name, number, text) name = number,
+#define X(name, number, text) name = (number),
 	TOOL_EXITS(X)
 #undef X
 };

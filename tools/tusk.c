@@ -56,10 +56,13 @@ static bool is_group(const char *word)
 {
 	const size_t len = strlen(word);
 
-	for (size_t i = 0; i < NR_COMMANDS; i++)
-		if (strncmp(commands[i]->name, word, len) == 0 &&
-		    commands[i]->name[len] == ' ')
+	for (size_t i = 0; i < NR_COMMANDS; i++) {
+		/* NOLINTNEXTLINE(*NullDereference): rows are never NULL */
+		const char *const name = commands[i]->name;
+
+		if (strncmp(name, word, len) == 0 && name[len] == ' ')
 			return true;
+	}
 	return false;
 }
 
@@ -98,7 +101,7 @@ static enum tool_exit print_version(void)
 
 static enum tool_exit unknown(char **argv)
 {
-	if (argv[0] && is_group(argv[0]))
+	if (is_group(argv[0]))
 		return tool_fail(TOOL_USAGE, NULL,
 				 "'%s' needs a second word that it knows; see "
 				 "'tusk help %s'",
