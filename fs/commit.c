@@ -253,6 +253,36 @@ static int write_nodes(struct commit *c, const struct order *o)
 	return err;
 }
 
+static size_t nr_freed(const struct freed *f)
+{
+	return f->data.nr + f->nodes.nr;
+}
+
+static bool is_given(const struct freed *f)
+{
+	return f->given == nr_freed(f);
+}
+
+/*
+ * What was handed back before the freeze is free in this commit's image, before
+ * anything of this commit is placed on it.
+ */
+static void clear_given(struct space *s)
+{
+	struct freed *f;
+
+	TAILQ_FOREACH(f, &s->freed, link) {
+		if (!is_given(f))
+			break;
+		for (size_t i = 0; i < f->data.nr; i++)
+			space_disk_clear(s, f->data.r[i].start,
+					 f->data.r[i].nr);
+		for (size_t i = 0; i < f->nodes.nr; i++)
+			space_disk_clear(s, f->nodes.r[i].start,
+					 f->nodes.r[i].nr);
+	}
+}
+
 static int write_files(struct commit *c)
 {
 	struct volume *v = c->v;
@@ -261,6 +291,7 @@ static int write_files(struct commit *c)
 
 	if (!err) {
 		vol_lock(v);
+		clear_given(&v->space);
 		err = place_nodes(v, c->number, &o, NULL);
 		vol_unlock(v);
 	}
@@ -289,8 +320,8 @@ static int vt_put(struct commit *c, const struct key *key, const void *value,
 	return err;
 }
 
-/* FREED lists whose blocks were all handed back leave the tree. */
-static int merge_given(struct commit *c)
+/* FREED lists that clear_given() has dealt with leave the tree. */
+static int drop_given(struct commit *c)
 {
 	struct volume *v = c->v;
 	struct space *s = &v->space;
@@ -298,7 +329,7 @@ static int merge_given(struct commit *c)
 
 	for (f = TAILQ_FIRST(&s->freed); f; f = next) {
 		next = TAILQ_NEXT(f, link);
-		if (f->given < f->data.nr + f->nodes.nr)
+		if (!is_given(f))
 			break;
 		while (f->nr_items) {
 			struct key key = key_of(TREE_FILES, ITEM_FREED,
@@ -314,21 +345,10 @@ static int merge_given(struct commit *c)
 			tree_remove(&v->vt, &key);
 			f->nr_items--;
 		}
-		for (size_t i = 0; i < f->data.nr; i++)
-			space_disk_clear(s, f->data.r[i].start,
-					 f->data.r[i].nr);
-		for (size_t i = 0; i < f->nodes.nr; i++)
-			space_disk_clear(s, f->nodes.r[i].start,
-					 f->nodes.r[i].nr);
 		TAILQ_REMOVE(&s->freed, f, link);
 		freed_destroy(f);
 	}
 	return 0;
-}
-
-static size_t nr_freed(const struct freed *f)
-{
-	return f->data.nr + f->nodes.nr;
 }
 
 /* Write this commit's FREED list from the first changed item on. */
@@ -442,7 +462,7 @@ static int account(struct commit *c)
 	for (size_t i = 0; i < allocs->nr; i++)
 		space_disk_set(&v->space, allocs->r[i].start, allocs->r[i].nr);
 	do {
-		err = merge_given(c);
+		err = drop_given(c);
 	} while (txn_retry(&c->t, &err));
 	if (!err) {
 		do {

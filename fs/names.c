@@ -424,7 +424,7 @@ static int remove_op(struct volume *v, inum_t dir, const char *name,
 {
 	struct dir_name n;
 	struct txn t;
-	inum_t removed;
+	inum_t removed = 0;
 	int err = dir_hash(v, name, &n);
 
 	if (!err)
