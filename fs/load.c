@@ -156,6 +156,13 @@ static int begin(struct volume *v, const struct super *sb, uint64_t epoch)
 	v->super = *sb;
 	v->durable = sb->commit;
 	tree_init_ptr(&v->vt, &sb->root);
+	if (!err && container_nr_blocks(v->c) < sb->nr_blocks) {
+		vol_report(v, -EUCLEAN, "the container was cut short: it has "
+			   "%llu of %llu blocks",
+			   (unsigned long long)container_nr_blocks(v->c),
+			   (unsigned long long)sb->nr_blocks);
+		err = -EUCLEAN;
+	}
 	return err;
 }
 
@@ -171,6 +178,7 @@ int load_newest(struct volume *v)
 {
 	struct super *all = calloc(RING_SLOTS, sizeof(*all));
 	unsigned int nr, unreadable, i;
+	bool cut;
 	int err = all ? 0 : -ENOMEM;
 
 	if (!err)
@@ -181,11 +189,14 @@ int load_newest(struct volume *v)
 	for (i = 0; !err && i < nr; i++) {
 		/* Numbers once seen in a ring are not used again. */
 		err = begin(v, &all[i], all[0].commit + 1);
+		cut = err == -EUCLEAN;
 		if (!err)
 			err = load(v, !all[i].clean);
 		if (!err)
 			break;
 		load_undo(v);
+		if (cut)
+			break;
 		/* Older ones than the one before may have been overwritten. */
 		if (i + 1 < nr && i < 1 &&
 		    (err == -EBADMSG || err == -EUCLEAN)) {
