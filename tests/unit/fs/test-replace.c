@@ -180,6 +180,23 @@ Test(replace, damaged_copy_is_written_first)
 	}
 }
 
+Test(replace, older_copy_is_written_first)
+{
+	struct header h;
+
+	for (unsigned int copy = 0; copy < 2; copy++) {
+		m.h.sequence++;
+		must(header_write_copy(&m.h, &m.keys, m.c, copy));
+		emudev_rebase(m.d);
+		must(header_read(&h, m.c));
+		must(super_replace_header(&h, &m.keys, &m.src, m.c));
+		cr_assert_eq(emudev_event_at(m.d, 0).block,
+			     copy ? HEADER_A_BLOCK : HEADER_B_BLOCK);
+		m.h.sequence = h.sequence;
+		header_destroy(&h);
+	}
+}
+
 Test(replace, error_at_any_call_leaves_one_secret)
 {
 	change_password();

@@ -197,6 +197,7 @@ Test(super, roots_must_agree_and_the_rest_be_zero)
 		size_t offset;
 		uint8_t value;
 	} wrong[] = {
+		{ offsetof(struct disk_super_body, commit), 6 },
 		{ offsetof(struct disk_super_body, flags), 3 },
 		{ offsetof(struct disk_super_body, nr_log), 7 },
 		{ offsetof(struct disk_super_body, nr_log), 9 },
