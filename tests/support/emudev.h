@@ -8,7 +8,7 @@
  * last flush is there, of what came later any subset, torn or not.
  *
  * Blocks are shared between a disk, its clones and its log, so a clone of
- * 64 MiB costs 32 pointers and a crash image costs the writes since the last
+ * 64 MiB costs 256 pointers and a crash image costs the writes since the last
  * flush.  For want of memory everything here aborts.
  *
  * The functions of emudev_container() may be called by many threads at once,

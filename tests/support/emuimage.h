@@ -2,7 +2,7 @@
 /*
  * Contents of an emulated disk: an array of blocks of which copies are cheap.
  *
- *	image -> top[] -> page of 512 -> block of 4096 bytes
+ *	image -> top[] -> page of 64 -> block of 4096 bytes
  *
  * Pages and blocks are counted references; a page that is shared is copied
  * before it changes, a block never changes.  No block at all: zeros.
