@@ -29,7 +29,7 @@ static char *text;
 static size_t text_len;
 static FILE *out;
 
-static void say(const char *format, ...)
+__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
 {
 	va_list args;
 
