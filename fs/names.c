@@ -599,6 +599,9 @@ static struct inode *new_whiteout(struct txn *t, const struct renaming *r)
 		.parent = r->from_dir,
 	};
 
+	if (r->from->i.mode & S_ISGID)
+		item.gid = r->from->i.gid;
+
 	return inode_new(t, t->v->next_inum, &item);
 }
 
