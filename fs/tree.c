@@ -438,30 +438,63 @@ int tree_prev(struct tree *t, const struct key *key, struct tree_pos *pos,
 	}
 }
 
+/* What one operation takes at most from leaves it prepares key by key. */
+#define SINGLE_REMOVALS_MAX 8u
+
+/*
+ * A leaf that becomes empty goes, and one next to it takes its range over: that
+ * one must be in memory, too, or the same operation could not put anything
+ * there any more.
+ */
+static int prepare_below(struct tree *t, const struct key *low,
+			 struct fault *fault)
+{
+	struct key from = *low, end, begin;
+	struct node *leaf;
+
+	if (!key_before(&from))
+		return 0;
+	return find_leaf(t, &from, &leaf, &end, &begin, fault);
+}
+
+static int prepare_above(struct tree *t, const struct key *high,
+			 struct fault *fault)
+{
+	struct key end, begin;
+	struct node *leaf;
+
+	if (!key_cmp(high, &KEY_MAX))
+		return 0;
+	return find_leaf(t, high, &leaf, &end, &begin, fault);
+}
+
 int tree_prepare(struct tree *t, const struct key *key, struct fault *fault)
 {
 	struct key high, low;
 	struct node *leaf;
+	int err = find_leaf(t, key, &leaf, &high, &low, fault);
 
-	return find_leaf(t, key, &leaf, &high, &low, fault);
+	if (err || leaf->nr > SINGLE_REMOVALS_MAX)
+		return err;
+	err = prepare_below(t, &low, fault);
+	return err ? err : prepare_above(t, &high, fault);
 }
 
 int tree_prepare_range(struct tree *t, const struct key *first,
 		       const struct key *last, struct fault *fault)
 {
-	struct key from = *first;
+	struct key from = *first, high, low;
+	struct node *leaf;
+	int err = find_leaf(t, &from, &leaf, &high, &low, fault);
 
-	for (;;) {
-		struct key high, low;
-		struct node *leaf;
-		int err = find_leaf(t, &from, &leaf, &high, &low, fault);
-
-		if (err)
-			return err;
-		if (key_cmp(&high, last) > 0 || !key_cmp(&high, &KEY_MAX))
-			return 0;
+	if (!err)
+		err = prepare_below(t, &low, fault);
+	while (!err && key_cmp(&high, last) <= 0 &&
+	       key_cmp(&high, &KEY_MAX)) {
 		from = high;
+		err = find_leaf(t, &from, &leaf, &high, &low, fault);
 	}
+	return err ? err : prepare_above(t, &high, fault);
 }
 
 int tree_walk_young(struct tree *t, uint64_t birth, struct key *from,

@@ -128,7 +128,10 @@ must_check int tree_next(struct tree *t, const struct key *key,
 must_check int tree_prev(struct tree *t, const struct key *key,
 			 struct tree_pos *pos, struct fault *fault);
 
-/* All nodes on the way to @key are in memory: 0 or -EAGAIN. */
+/*
+ * All nodes on the way to @key are in memory, and those that would take over if
+ * its leaf became empty: 0 or -EAGAIN.
+ */
 must_check int tree_prepare(struct tree *t, const struct key *key,
 			    struct fault *fault);
 /* The same for the whole range, ends included. */
