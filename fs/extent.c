@@ -303,7 +303,7 @@ int extent_cut(struct txn *t, struct inode *in, uint64_t first, uint64_t end,
 		return err;
 	*next = nr < max || at > end ? end : at;
 	if (!nr)
-		return 0;
+		return txn_ready(t, 0);	/* the caller goes on to the inode */
 	err = extent_prepare(t, in->inum, first, *next - first);
 	if (!err)
 		err = txn_ready(t, nr);

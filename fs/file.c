@@ -441,6 +441,9 @@ static int write_blocks(struct volume *v, struct writing *w)
 		tags += (size_t)e->nr * 16;
 	}
 	free(cipher);
+	/* What the device has done with it is unknown. */
+	if (err && err != -ENOMEM)
+		vol_fail(v, err, "writing data");
 	return err;
 }
 
@@ -768,7 +771,7 @@ int file_set_size(struct volume *v, struct inode *in, uint64_t size,
 	if (!err)
 		err = set_size(v, in, &c, &more);
 	if (!err && more)
-		err = orphan_finish_locked(v, in);
+		err = orphan_cut_locked(v, in);
 	return err;
 }
 

@@ -84,10 +84,16 @@ static int remove_others(struct txn *t, inum_t inum, unsigned int max,
 	return err;
 }
 
-/* One step of the work on @in; *done: nothing is left, the item is gone. */
-static int step(struct txn *t, struct inode *in, bool *done)
+enum work {
+	WORK_CUT,	/* what lies beyond the size */
+	WORK_ALL,	/* without a name the inode too */
+};
+
+/* One step of the work on @in; *done: nothing is left. */
+static int step(struct txn *t, struct inode *in, enum work work, bool *done)
 {
 	unsigned int max = step_items(t->v);
+	bool dead = work == WORK_ALL && !in->i.nlink;
 	uint64_t from = 0, next;
 	bool rest;
 	int err;
@@ -98,7 +104,7 @@ static int step(struct txn *t, struct inode *in, bool *done)
 		*done = true;
 	if (err)
 		return *done ? 0 : err;
-	if (in->i.nlink)
+	if (!dead)
 		from = (in->i.size + BLOCK_BYTES - 1) / BLOCK_BYTES;
 	err = inode_prepare(t, in);
 	if (!err)
@@ -108,10 +114,15 @@ static int step(struct txn *t, struct inode *in, bool *done)
 	inode_dirty(t, in);
 	if (next < LOGICAL_MAX)
 		return 0;
-	if (!in->i.nlink) {
+	if (dead) {
 		err = remove_others(t, in->inum, max, &rest);
 		if (err || !rest)
 			return err;
+	}
+	/* In use without a name: the item is there for that. */
+	if (!dead && !in->i.nlink) {
+		*done = true;
+		return 0;
 	}
 	err = orphan_prepare(t, in->inum);
 	if (!err)
@@ -119,13 +130,13 @@ static int step(struct txn *t, struct inode *in, bool *done)
 	if (err)
 		return err;
 	orphan_remove(t, in->inum);
-	if (!in->i.nlink)
+	if (dead)
 		inode_delete(t, in);
 	*done = true;
 	return 0;
 }
 
-int orphan_finish_locked(struct volume *v, struct inode *in)
+static int finish_locked(struct volume *v, struct inode *in, enum work work)
 {
 	bool done = false;
 	int err = 0;
@@ -140,13 +151,18 @@ int orphan_finish_locked(struct volume *v, struct inode *in)
 		txn_lock(&t);
 		do {
 			/* Steps already made stay made when a later faults. */
-			err = in->gone ? 0 : step(&t, in, &done);
+			err = in->gone ? 0 : step(&t, in, work, &done);
 			done = done || in->gone;
 		} while (txn_retry(&t, &err));
 		txn_unlock(&t);
 		txn_end(&t);
 	}
 	return err;
+}
+
+int orphan_cut_locked(struct volume *v, struct inode *in)
+{
+	return finish_locked(v, in, WORK_CUT);
 }
 
 int orphan_finish(struct volume *v, inum_t inum)
@@ -159,7 +175,7 @@ int orphan_finish(struct volume *v, inum_t inum)
 	if (err)
 		return err;
 	file_lock_exclusive(in);
-	err = orphan_finish_locked(v, in);
+	err = finish_locked(v, in, WORK_ALL);
 	file_unlock(in);
 	file_put(v, in);
 	return err;

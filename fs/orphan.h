@@ -22,8 +22,12 @@ void orphan_remove(struct txn *t, inum_t inum);
  * holds nothing.  Returns 0 or negative errno; the item stays then.
  */
 must_check int orphan_finish(struct volume *v, inum_t inum);
-/* The same for an inode that is held, with its data_lock held exclusively. */
-must_check int orphan_finish_locked(struct volume *v, struct inode *in);
+/*
+ * Delete only what lies beyond the size of an inode that is held, with its
+ * data_lock held exclusively.  One without a name may still be in use: it, and
+ * its item, stay.
+ */
+must_check int orphan_cut_locked(struct volume *v, struct inode *in);
 /* Finish all that have an item. */
 must_check int orphan_sweep(struct volume *v);
 
