@@ -171,8 +171,9 @@ void attr_accessed(struct volume *v, inum_t ino)
 	struct txn t;
 	int err;
 
+	/* A reader never waits for a commit. */
 	if (v->o.read_only || v->o.atime == VOLUME_NOATIME ||
-	    !atime_due(v, ino, &now) || txn_begin(&t, v, TXN_DELETE, 1, 0))
+	    !atime_due(v, ino, &now) || txn_begin_now(&t, v, TXN_DELETE, 1))
 		return;
 	txn_lock(&t);
 	do {

@@ -12,7 +12,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,7 +101,7 @@ static uint64_t growth_room(const struct volume *v)
 	return limit > now ? limit - now : 0;
 }
 
-int txn_grow_container(struct volume *v)
+int txn_grow_container(struct volume *v, uint64_t seen)
 {
 	uint64_t first, room, step;
 	int err = -ENOSPC;
@@ -112,6 +111,11 @@ int txn_grow_container(struct volume *v)
 	first = v->space.nr_blocks;
 	room = growth_room(v) / GRANULE_BLOCKS * GRANULE_BLOCKS;
 	vol_unlock(v);
+	if (first != seen) {
+		/* Somebody else has done it. */
+		lock_drop(&v->grow_lock, LOCK_GROW);
+		return 0;
+	}
 	/* When the host has little left, take that. */
 	for (step = GROW_BLOCKS; step >= GRANULE_BLOCKS && err == -ENOSPC;
 	     step /= 2) {
@@ -158,59 +162,94 @@ static int open_granule(struct txn *t)
 /* Commits after which all that was freed so far can be handed out. */
 #define COMMITS_TO_RELEASE 3u
 
-static int relieve(struct txn *t, enum shortage what, unsigned int *tries)
+/*
+ * Wait for others to end when it is their promises that stand in the way, else
+ * commit what is dirty.
+ */
+static int relieve_dirty(struct txn *t)
+{
+	struct volume *v = t->v;
+	bool promises;
+
+	vol_lock(v);
+	promises = v->promised_nodes && v->ft.nr_dirty + t->nodes +
+		   volume_tree_worst(v) <= txn_commit_nodes(v);
+	if (promises) {
+		v->nr_waiting++;
+		pthread_cond_wait(&v->promise_ended, &v->lock);
+		v->nr_waiting--;
+	}
+	vol_unlock(v);
+	return promises ? 0 : commit_sync(v, COMMIT_PRESSURE);
+}
+
+static int relieve(struct txn *t, enum shortage what, uint64_t seen,
+		   unsigned int *tries)
 {
 	struct volume *v = t->v;
 	int err = -ENOSPC;
 
 	stats_count(v->o.stats, STATS_admission_waits, 1);
+	if (what == SHORT_OF_COMMIT)
+		return relieve_dirty(t);
 	if (what == SHORT_OF_NODES)
 		err = open_granule(t);
-	if (err == -ENOSPC && what != SHORT_OF_COMMIT &&
-	    t->class != TXN_DELETE)
-		err = txn_grow_container(v);
+	if (err == -ENOSPC && t->class != TXN_DELETE)
+		err = txn_grow_container(v, seen);
 	if (err != -ENOSPC)
 		return err;
-	if (what != SHORT_OF_COMMIT && (*tries)++ > COMMITS_TO_RELEASE)
+	if ((*tries)++ > COMMITS_TO_RELEASE)
 		return -ENOSPC;
-	if (what == SHORT_OF_COMMIT)
-		sched_yield();
 	return commit_sync(v, COMMIT_PRESSURE);
 }
 
-int txn_begin(struct txn *t, struct volume *v, enum txn_class class,
-	      unsigned int paths, uint32_t blocks)
+static void txn_init(struct txn *t, struct volume *v, enum txn_class class,
+		     uint32_t blocks)
 {
-	unsigned int tries = 0;
-
 	*t = (struct txn){ .v = v, .class = class, .blocks = blocks };
 	t->pin = t->pins;
 	t->room_pins = sizeof(t->pins) / sizeof(*t->pins);
-	if (class == TXN_READ)
-		return 0;
-	if (v->o.read_only)
+}
+
+/* Promise all that @t needs if there is enough.  Under the lock. */
+static int try_promise(struct txn *t, unsigned int paths, enum shortage *what)
+{
+	struct volume *v = t->v;
+	int err;
+
+	if (v->error)
 		return -EROFS;
+	/* The height may rise by one until the change is made. */
+	t->nodes = (size_t)paths * (tree_worst_nodes(&v->ft) + 3);
+	*what = shortage(v, t);
+	if (*what)
+		return 0;
+	err = node_store_promise(&v->store, t->nodes);
+	if (!err) {
+		v->promised_nodes += t->nodes;
+		v->promised_blocks += t->blocks;
+	}
+	return err;
+}
+
+static int begin(struct txn *t, unsigned int paths, bool wait)
+{
+	struct volume *v = t->v;
+	unsigned int tries = 0;
+
 	for (;;) {
-		enum shortage what;
-		int err = 0;
+		enum shortage what = SHORT_OF_NOTHING;
+		uint64_t seen;
+		int err;
 
 		vol_lock(v);
-		/* The height may rise by one until the change is made. */
-		t->nodes = (size_t)paths * (tree_worst_nodes(&v->ft) + 3);
-		what = shortage(v, t);
-		if (v->error)
-			err = -EROFS;
-		else if (!what)
-			err = node_store_promise(&v->store, t->nodes);
-		if (!err && !what) {
-			v->promised_nodes += t->nodes;
-			v->promised_blocks += t->blocks;
-		}
+		seen = v->space.nr_blocks;
+		err = try_promise(t, paths, &what);
 		vol_unlock(v);
 		if (!err && !what)
 			return 0;
 		if (!err)
-			err = relieve(t, what, &tries);
+			err = wait ? relieve(t, what, seen, &tries) : -EBUSY;
 		if (err) {
 			t->nodes = 0;
 			t->blocks = 0;
@@ -218,6 +257,24 @@ int txn_begin(struct txn *t, struct volume *v, enum txn_class class,
 			return err;
 		}
 	}
+}
+
+int txn_begin(struct txn *t, struct volume *v, enum txn_class class,
+	      unsigned int paths, uint32_t blocks)
+{
+	txn_init(t, v, class, blocks);
+	if (class == TXN_READ)
+		return 0;
+	if (v->o.read_only)
+		return -EROFS;
+	return begin(t, paths, true);
+}
+
+int txn_begin_now(struct txn *t, struct volume *v, enum txn_class class,
+		  unsigned int paths)
+{
+	txn_init(t, v, class, 0);
+	return v->o.read_only ? -EROFS : begin(t, paths, false);
 }
 
 void txn_unpin(struct txn *t)
@@ -241,6 +298,8 @@ void txn_end(struct txn *t)
 		hurry = v->ft.nr_dirty > txn_commit_nodes(v) / 2;
 	}
 	v->promised_blocks -= t->blocks;
+	if (t->nodes && v->nr_waiting)
+		pthread_cond_broadcast(&v->promise_ended);
 	vol_unlock(v);
 	if (hurry && v->worker.running) {
 		pthread_mutex_lock(&v->worker.lock);

@@ -57,6 +57,9 @@ struct txn {
  */
 must_check int txn_begin(struct txn *t, struct volume *v, enum txn_class class,
 			 unsigned int paths, uint32_t blocks);
+/* The same without waiting and without blocks: -EBUSY instead. */
+must_check int txn_begin_now(struct txn *t, struct volume *v,
+			     enum txn_class class, unsigned int paths);
 void txn_end(struct txn *t);
 
 void txn_lock(struct txn *t);
@@ -88,9 +91,10 @@ uint64_t txn_available(struct volume *v);
 uint64_t txn_commit_nodes(const struct volume *v);
 
 /*
- * Make the container larger by some MiB.  Caller holds nothing above
- * LOCK_INODE.  Returns 0, -ENOSPC (limit, host, device), -EIO, -ENOMEM.
+ * Make the container larger by some MiB, unless it is no longer @seen blocks
+ * large.  Caller holds nothing above LOCK_INODE.  Returns 0, -ENOSPC (limit,
+ * host, device), -EIO, -ENOMEM.
  */
-must_check int txn_grow_container(struct volume *v);
+must_check int txn_grow_container(struct volume *v, uint64_t seen);
 
 #endif

@@ -88,6 +88,8 @@ struct volume {
 	inum_t next_inum;
 	uint64_t promised_nodes;	/* to operations under way */
 	uint64_t promised_blocks;
+	unsigned int nr_waiting;	/* operations, for promises to end */
+	pthread_cond_t promise_ended;
 	uint64_t changes;		/* operations since opening */
 	uint64_t durable_changes;	/* of them in durable commits */
 	uint64_t durable;		/* last durable commit */

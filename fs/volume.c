@@ -91,6 +91,7 @@ static struct volume *volume_new(struct container *c, const struct header *h,
 	v->key = &keys->set[keys->active];
 	v->o = *o;
 	pthread_mutex_init(&v->lock, NULL);
+	pthread_cond_init(&v->promise_ended, NULL);
 	pthread_mutex_init(&v->commit_lock, NULL);
 	pthread_mutex_init(&v->grow_lock, NULL);
 	pthread_mutex_init(&v->worker.lock, NULL);
@@ -136,6 +137,7 @@ void volume_abandon(struct volume *v)
 	pthread_mutex_destroy(&v->worker.lock);
 	pthread_mutex_destroy(&v->grow_lock);
 	pthread_mutex_destroy(&v->commit_lock);
+	pthread_cond_destroy(&v->promise_ended);
 	pthread_mutex_destroy(&v->lock);
 	secret_wipe_bytes(v->dir_seed, sizeof(v->dir_seed));
 	free(v);
