@@ -34,6 +34,7 @@ struct check {
 	struct disk_summary *summary;	/* of each region */
 	struct check_inodes inodes;
 	uint64_t lost_nodes;		/* could not be read */
+	uint64_t unwritten;		/* blocks */
 	uint8_t *node_buf, *data_buf;
 	/* The inode whose items are going by. */
 	struct check_inode *now;
@@ -299,9 +300,11 @@ static void extent_item(struct check *c, const struct key *key,
 	if (!own(c, e.block, e.nr, OWNER_DATA))
 		return;
 	c->r->blocks_data += e.nr;
+	if (e.flags & EXTENT_UNWRITTEN)
+		c->unwritten += e.nr;
 	if (c->now)
 		c->now->blocks += e.nr;
-	if (c->now && e.logical + e.nr >
+	if (c->now && !(e.flags & EXTENT_UNWRITTEN) && e.logical + e.nr >
 	    (c->now->size + BLOCK_BYTES - 1) / BLOCK_BYTES)
 		c->now->beyond = true;
 	if (c->o->data && !(e.flags & EXTENT_UNWRITTEN))
@@ -498,6 +501,10 @@ static int check_files(struct check *c)
 	if (!err && !check_inodes_ok(&c->inodes))
 		err = -ENOMEM;
 	/* With nodes lost, names and links are bound not to add up. */
+	if (!err && !c->lost_nodes && c->unwritten != c->v->unwritten)
+		found(c, "%llu blocks are unwritten, the volume says %llu",
+		      (unsigned long long)c->unwritten,
+		      (unsigned long long)c->v->unwritten);
 	if (!err && !c->lost_nodes)
 		check_inodes_compare(&c->inodes, say_inode, c);
 	return err;

@@ -43,6 +43,7 @@ struct commit {
 	uint64_t changes;
 	uint64_t promised;		/* nodes, for the volume tree */
 	inum_t next_inum;
+	uint64_t unwritten;
 	struct ptr files;		/* root of the file tree */
 	struct super super;
 	size_t freed_put;		/* entries of this commit's FREED list */
@@ -102,6 +103,7 @@ static int freeze(struct commit *c)
 		v->vt.epoch = c->number;
 		v->vt.frees = &v->space.frozen->nodes;
 		c->next_inum = v->next_inum;
+		c->unwritten = v->unwritten;
 		c->changes = v->changes;
 		if (!v->frozen_root)
 			c->files = v->ft.root_ptr;
@@ -417,7 +419,8 @@ static int put_roots(struct commit *c)
 	struct volume *v = c->v;
 	struct key info_key = key_of(0, ITEM_INFO, 0);
 	struct key root_key = key_of(TREE_FILES, ITEM_ROOT, 0);
-	struct disk_root root = { .next_inum = le64_of(c->next_inum) };
+	struct disk_root root = { .next_inum = le64_of(c->next_inum),
+				  .unwritten = le64_of(c->unwritten) };
 	struct disk_info info = { 0 };
 	int err;
 

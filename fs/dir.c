@@ -93,15 +93,16 @@ void dir_put(struct txn *t, inum_t dir, uint64_t cookie,
 	     const struct dir_name *n, inum_t inum, uint32_t mode)
 {
 	struct key key = key_of(dir, ITEM_DIRENT, cookie);
-	struct {
-		struct disk_dirent d;
-		uint8_t name[NAME_BYTES_MAX];
-	} item = { .d = { .inum = le64_of(inum),
-			  .type = (uint8_t)((mode & S_IFMT) >> 12),
-			  .name_len = (uint8_t)n->len } };
+	struct disk_dirent head = {
+		.inum = le64_of(inum),
+		.type = (uint8_t)((mode & S_IFMT) >> 12),
+		.name_len = (uint8_t)n->len,
+	};
+	uint8_t item[sizeof(head) + NAME_BYTES_MAX];
 
-	memcpy(item.d.name, n->s, n->len);
-	tree_put(&t->v->ft, &key, &item, sizeof(item.d) + n->len);
+	memcpy(item, &head, sizeof(head));
+	memcpy(item + sizeof(head), n->s, n->len);
+	tree_put(&t->v->ft, &key, item, sizeof(head) + n->len);
 }
 
 void dir_remove(struct txn *t, inum_t dir, uint64_t cookie)

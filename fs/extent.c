@@ -59,7 +59,8 @@ static void cut_to(struct extent *e, const uint8_t **tags, uint64_t from,
 	assert(skip < e->nr);
 	e->logical += skip;
 	e->block += skip;
-	e->nonce.counter += (uint32_t)skip;
+	if (!(e->flags & EXTENT_UNWRITTEN))
+		e->nonce.counter += (uint32_t)skip;
 	e->nr -= (uint32_t)skip;
 	if (tags && *tags)
 		*tags += skip * 16;
@@ -178,6 +179,8 @@ static void punch_one(struct txn *t, struct inode *in,
 	part = old;
 	cut_to(&part, NULL, first, end);
 	space_free(&t->v->space, part.block, part.nr, part.birth);
+	if (part.flags & EXTENT_UNWRITTEN)
+		t->v->unwritten -= part.nr;
 	stats_count(t->v->o.stats, STATS_blocks_freed, part.nr);
 	in->i.blocks -= part.nr;
 
@@ -201,9 +204,13 @@ static void punch_one(struct txn *t, struct inode *in,
 static bool continues(const struct extent *a, const struct extent *b)
 {
 	if (end_of(a) != b->logical || a->block + a->nr != b->block ||
-	    a->birth != b->birth || a->nonce.session != b->nonce.session ||
-	    (uint64_t)a->nonce.counter + a->nr != b->nonce.counter ||
-	    a->key_id != b->key_id || a->flags != b->flags)
+	    a->birth != b->birth || a->key_id != b->key_id ||
+	    a->flags != b->flags)
+		return false;
+	/* What was never written has no nonces. */
+	if (!(a->flags & EXTENT_UNWRITTEN) &&
+	    (a->nonce.session != b->nonce.session ||
+	     (uint64_t)a->nonce.counter + a->nr != b->nonce.counter))
 		return false;
 	if (a->flags & EXTENT_TAGGED)
 		return b->logical % EXTENT_WINDOW_BLOCKS != 0;
@@ -247,6 +254,8 @@ static void add_all(struct txn *t, struct inode *in,
 		struct extent left = l->e[i];
 
 		space_own(&t->v->space, left.block, left.nr);
+		if (left.flags & EXTENT_UNWRITTEN)
+			t->v->unwritten += left.nr;
 		in->i.blocks += left.nr;
 		left.birth = t->v->ft.epoch;
 		while (left.nr) {

@@ -309,7 +309,7 @@ struct writing {
 	struct inode *in;
 	uint64_t first;
 	unsigned int nr;
-	const uint8_t *plain;
+	const uint8_t *plain;	/* NULL: they will be unwritten */
 	struct extent_list new;
 };
 
@@ -347,7 +347,8 @@ static int take_run(struct txn *t, struct writing *w, uint64_t logical,
 	*e = (struct extent){
 		.logical = logical,
 		.key_id = v->key->key_id,
-		.flags = v->key->tag ? EXTENT_TAGGED : 0,
+		.flags = !w->plain ? EXTENT_UNWRITTEN :
+			 v->key->tag ? EXTENT_TAGGED : 0,
 	};
 	err = space_alloc(&v->space, &v->vt, want,
 			  append ? w->in->append_block : 0, &e->block, &nr,
@@ -355,7 +356,8 @@ static int take_run(struct txn *t, struct writing *w, uint64_t logical,
 	if (err)
 		return err;
 	e->nr = nr;
-	err = draw_nonces(v, w->in, logical, nr, &e->nonce);
+	if (w->plain)
+		err = draw_nonces(v, w->in, logical, nr, &e->nonce);
 	if (err) {
 		space_unalloc(&v->space, e->block, nr);
 		return err;
@@ -853,38 +855,179 @@ static int change_inode(struct volume *v, struct inode *in,
 	return err;
 }
 
+/* ---- blocks without content */
+
+/* Most blocks that one transaction maps as unwritten. */
+#define UNWRITTEN_BLOCKS 4096u
+
+/* The first hole in [at, end), cut to a step; *nr is 0 if there is none. */
+static int find_hole(struct volume *v, struct inode *in, uint64_t at,
+		     uint64_t end, uint64_t *first, unsigned int *nr)
+{
+	uint64_t most = v->store.max_items == UINT32_MAX ? UNWRITTEN_BLOCKS
+							 : 16;
+	struct extent e = { 0 };
+	struct txn t;
+	int err = txn_begin(&t, v, TXN_READ, 0, 0);
+
+	if (err)
+		return err;
+	*first = at;
+	txn_lock(&t);
+	do {
+		while (!(err = extent_at_or_after(&t, in->inum, *first, &e)) &&
+		       e.logical <= *first && *first < end)
+			*first = e.logical + e.nr;
+	} while (txn_retry(&t, &err));
+	txn_unlock(&t);
+	txn_end(&t);
+	if (err && err != -ENOENT)
+		return err;
+	if (!err && e.logical < end)
+		end = e.logical;
+	*nr = *first >= end ? 0 : end - *first < most ?
+				  (unsigned int)(end - *first) :
+				  (unsigned int)most;
+	return 0;
+}
+
+static int fill_hole(struct volume *v, struct inode *in, uint64_t first,
+		     unsigned int nr)
+{
+	struct writing w = { .in = in, .first = first, .nr = nr };
+	struct txn t;
+	int err = extent_list_init(&w.new, nr);
+
+	if (err)
+		return err;
+	err = txn_begin_unwritten(&t, v, 1 + 2 * extent_paths(v, nr + 2), nr);
+	if (err)
+		goto out;
+	err = take_blocks(&t, &w);
+	if (!err)
+		err = map_blocks(&t, &w, keep_size, NULL);
+	if (err)
+		untake_blocks(&t, &w);
+	txn_end(&t);
+out:
+	extent_list_destroy(&w.new);
+	return err;
+}
+
+/* Blocks of [first, end) that have no place yet. */
+static int count_holes(struct volume *v, struct inode *in, uint64_t first,
+		       uint64_t end, uint64_t *blocks)
+{
+	uint64_t at = first;
+	struct extent e;
+	struct txn t;
+	int err = txn_begin(&t, v, TXN_READ, 0, 0);
+
+	if (err)
+		return err;
+	*blocks = 0;
+	txn_lock(&t);
+	do {
+		err = 0;
+		while (at < end) {
+			err = extent_at_or_after(&t, in->inum, at, &e);
+			if (err == -EAGAIN)
+				break;
+			if (err || e.logical >= end) {
+				*blocks += end - at;
+				break;
+			}
+			if (e.logical > at)
+				*blocks += e.logical - at;
+			at = e.logical + e.nr;
+		}
+	} while (txn_retry(&t, &err));
+	txn_unlock(&t);
+	txn_end(&t);
+	return err == -ENOENT ? 0 : err;
+}
+
+/* Map all holes of [first, end), or none if there is no room for them. */
+static int fill_holes(struct volume *v, struct inode *in, uint64_t first,
+		      uint64_t end)
+{
+	struct volume_statfs fs;
+	uint64_t blocks;
+	unsigned int nr;
+	int err = count_holes(v, in, first, end, &blocks);
+
+	if (!err)
+		err = volume_statfs(v, &fs);
+	if (!err && blocks > fs.free)
+		err = -ENOSPC;
+	while (!err && blocks && first < end) {
+		err = find_hole(v, in, first, end, &first, &nr);
+		if (err || !nr)
+			break;
+		err = fill_hole(v, in, first, nr);
+		first += nr;
+	}
+	return err;
+}
+
+static uint64_t round_up(uint64_t bytes)
+{
+	return (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES;
+}
+
+static int fallocate_locked(struct volume *v, struct inode *in, int mode,
+			    uint64_t offset, uint64_t end)
+{
+	struct write_change change = { .now = vol_now(v) };
+	uint64_t size = size_of(v, in);
+	int err = 0;
+
+	/* Past the end there is nothing but zeros. */
+	if (mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE) &&
+	    offset < round_up(size) * BLOCK_BYTES)
+		err = zero_range(v, in, offset, end < size ? end :
+				 round_up(size) * BLOCK_BYTES);
+	/* Unwritten blocks beyond the end are given up as well. */
+	if (!err && mode & FALLOC_FL_PUNCH_HOLE && end > size) {
+		uint64_t at = round_up(offset > size ? offset : size);
+
+		while (!err && at < end / BLOCK_BYTES)
+			err = cut_step(v, in, &at, end / BLOCK_BYTES);
+	}
+	if (!err && !(mode & FALLOC_FL_PUNCH_HOLE))
+		err = fill_holes(v, in, offset / BLOCK_BYTES, round_up(end));
+	if (err)
+		return err;
+	if (!(mode & FALLOC_FL_KEEP_SIZE))
+		change.end = end;
+	return change_inode(v, in, touch_times, &change);
+}
+
 int volume_fallocate(struct volume *v, inum_t ino, int mode, uint64_t offset,
 		     uint64_t len)
 {
-	bool punch = mode == (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE);
-	bool zero = (mode & ~FALLOC_FL_KEEP_SIZE) == FALLOC_FL_ZERO_RANGE;
-	bool keep = mode & FALLOC_FL_KEEP_SIZE;
-	struct write_change change = { .now = vol_now(v) };
 	struct inode *in;
-	uint64_t size, end;
 	int err;
 
-	if (!punch && !zero)
+	switch (mode) {
+	case 0:
+	case FALLOC_FL_KEEP_SIZE:
+	case FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE:
+	case FALLOC_FL_ZERO_RANGE:
+	case FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE:
+		break;
+	default:
 		return -EOPNOTSUPP;
+	}
 	if (!len || offset > FILE_BYTES_MAX)
 		return -EINVAL;
 	if (len > FILE_BYTES_MAX - offset)
 		return -EFBIG;
 	err = get_regular(v, ino, &in);
 	if (err)
-		return err == -EISDIR ? err : err == -EINVAL ? -ENODEV : err;
+		return err == -EINVAL ? -ENODEV : err;
 	file_lock_exclusive(in);
-	size = size_of(v, in);
-	end = offset + len;
-	/* Past the end there is nothing but zeros. */
-	if (offset < size)
-		err = zero_range(v, in, offset, end < size ? end :
-				 (size + BLOCK_BYTES - 1) / BLOCK_BYTES *
-				 BLOCK_BYTES);
-	if (!err) {
-		change.end = zero && !keep ? end : 0;
-		err = change_inode(v, in, touch_times, &change);
-	}
+	err = fallocate_locked(v, in, mode, offset, offset + len);
 	file_unlock(in);
 	file_put(v, in);
 	return err;

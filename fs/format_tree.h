@@ -116,8 +116,9 @@ static_assert(sizeof(struct disk_freed) == 20, "FORMAT.md, Volume tree");
 struct disk_root {
 	struct disk_ptr ptr;
 	le64 next_inum;		/* never used before */
+	le64 unwritten;		/* blocks mapped and never written */
 };
-static_assert(sizeof(struct disk_root) == 64, "FORMAT.md, Volume tree");
+static_assert(sizeof(struct disk_root) == 72, "FORMAT.md, Volume tree");
 
 struct disk_time {
 	le64 sec;		/* two's complement, since 1970 */

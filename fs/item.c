@@ -61,7 +61,8 @@ static int check_root(const struct key *k, const void *v, size_t len)
 	struct ptr p;
 
 	return k->inum < TREE_FILES || k->offset || len != sizeof(*d) ||
-	       ptr_decode(&d->ptr, &p) || !p.block;
+	       ptr_decode(&d->ptr, &p) || !p.block ||
+	       le64_get(d->unwritten) >= (uint64_t)1 << 51;
 }
 
 static int check_time(const struct disk_time *t)
@@ -132,6 +133,7 @@ static int check_extent(const struct key *k, const void *v, size_t len)
 	    le64_get(d->block) >= (uint64_t)1 << 51 ||
 	    le64_get(d->session) >> 63 ||
 	    flags & ~(EXTENT_TAGGED | EXTENT_UNWRITTEN) ||
+	    flags == (EXTENT_TAGGED | EXTENT_UNWRITTEN) ||
 	    nr > ((uint64_t)1 << 32) - le32_get(d->counter))
 		return 1;
 	if (!(flags & EXTENT_TAGGED))

@@ -62,6 +62,7 @@ static int load_roots(struct txn *t)
 		return err;
 	tree_init_ptr(&v->ft, &ptr);
 	v->next_inum = le64_get(root->next_inum);
+	v->unwritten = le64_get(root->unwritten);
 	return v->next_inum < INUM_FIRST || v->next_inum >> 63 ? -EUCLEAN : 0;
 }
 

@@ -53,6 +53,21 @@ enum shortage {
 	SHORT_OF_BLOCKS,
 };
 
+/*
+ * Nodes that may be added when all unwritten blocks are written one by one, each
+ * becoming an item of its own, in leaves that are half full (TD11).
+ */
+static uint64_t unwritten_worst(const struct volume *v, uint64_t blocks)
+{
+	uint64_t leaf = v->store.max_items == UINT32_MAX
+		? ((1u << v->store.log2_bytes) / 2) /
+			  (extent_bytes(1, EXTENT_TAGGED) +
+			   sizeof(struct disk_item))
+		: v->store.max_items / 2;
+
+	return blocks ? blocks / leaf * 101 / 100 + 1 : 0;
+}
+
 static enum shortage shortage(struct volume *v, const struct txn *t)
 {
 	const struct space *s = &v->space;
@@ -62,7 +77,8 @@ static enum shortage shortage(struct volume *v, const struct txn *t)
 	if (dirty && dirty + t->nodes + volume_tree_worst(v) > worst)
 		return SHORT_OF_COMMIT;
 	if (t->class == TXN_GROW) {
-		wanted = (3 * worst + v->promised_nodes + t->nodes) *
+		wanted = (3 * worst + v->promised_nodes + t->nodes +
+			  unwritten_worst(v, v->unwritten + t->unwritten)) *
 			 s->node_blocks;
 		if (s->free_nodes + space_held_nodes(s) < wanted)
 			return SHORT_OF_NODES;
@@ -80,7 +96,8 @@ uint64_t txn_available(struct volume *v)
 {
 	const struct space *s = &v->space;
 	uint64_t have = s->free_data + s->held_data;
-	uint64_t nodes = 3 * txn_commit_nodes(v) * s->node_blocks;
+	uint64_t nodes = (3 * txn_commit_nodes(v) +
+			  unwritten_worst(v, v->unwritten)) * s->node_blocks;
 	uint64_t taken = v->promised_blocks + OVERWRITE_BLOCKS, slots;
 
 	/* Slots still missing for the reserve will come from data's space. */
@@ -268,6 +285,14 @@ int txn_begin(struct txn *t, struct volume *v, enum txn_class class,
 	if (v->o.read_only)
 		return -EROFS;
 	return begin(t, paths, true);
+}
+
+int txn_begin_unwritten(struct txn *t, struct volume *v, unsigned int paths,
+			uint32_t blocks)
+{
+	txn_init(t, v, TXN_GROW, blocks);
+	t->unwritten = blocks;
+	return v->o.read_only ? -EROFS : begin(t, paths, true);
 }
 
 int txn_begin_now(struct txn *t, struct volume *v, enum txn_class class,

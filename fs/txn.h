@@ -40,6 +40,7 @@ struct txn {
 	enum txn_class class;
 	size_t nodes;		/* promised */
 	uint32_t blocks;	/* promised data blocks, not yet taken */
+	uint32_t unwritten;	/* of them will be mapped as unwritten */
 	struct fault fault;
 	struct node **pin;	/* nodes read for this operation */
 	size_t nr_pins, room_pins;
@@ -57,6 +58,9 @@ struct txn {
  */
 must_check int txn_begin(struct txn *t, struct volume *v, enum txn_class class,
 			 unsigned int paths, uint32_t blocks);
+/* TXN_GROW for blocks that are mapped without being written. */
+must_check int txn_begin_unwritten(struct txn *t, struct volume *v,
+				   unsigned int paths, uint32_t blocks);
 /* The same without waiting and without blocks: -EBUSY instead. */
 must_check int txn_begin_now(struct txn *t, struct volume *v,
 			     enum txn_class class, unsigned int paths);

@@ -86,6 +86,7 @@ struct volume {
 	struct space space;
 	struct inode_table inodes;
 	inum_t next_inum;
+	uint64_t unwritten;		/* blocks mapped and never written */
 	uint64_t promised_nodes;	/* to operations under way */
 	uint64_t promised_blocks;
 	unsigned int nr_waiting;	/* operations, for promises to end */
