@@ -279,6 +279,19 @@ def m05_a_dead_mount_is_cleared_or_explained(t):
 
 
 @test()
+def m05_a_dead_mount_with_open_files_is_cleared_too(t):
+    t.setup()
+    fd = os.open(t.dir + "/f", os.O_RDWR | os.O_CREAT)
+    os.chdir(t.dir)
+    t.kill()
+    t.tusk("umount", t.point)
+    equal(mount_points(t.top), [], "mounts")
+    os.chdir("/")
+    error_of(os.close, fd)
+    t.mount()
+
+
+@test()
 def umount_of_what_is_no_mount(t):
     for path in (t.point, t.path("missing"), "/"):
         done = t.tusk("umount", path, expect=None)
