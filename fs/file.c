@@ -671,7 +671,10 @@ static void size_done(void *arg, struct inode *in)
 	c->change(c->arg, in);
 }
 
-/* Set the size alone; *more: extents lie beyond it now. */
+/*
+ * Set the size alone; *more: it was cut, and extents lie beyond it now.  (A
+ * size that grows leaves what was reserved beyond the end.)
+ */
 static int set_size(struct volume *v, struct inode *in, struct size_change *c,
 		    bool *more)
 {
@@ -686,7 +689,7 @@ static int set_size(struct volume *v, struct inode *in, struct size_change *c,
 	do {
 		err = in->gone ? -ENOENT
 			       : extent_at_or_after(&t, in->inum, end, &e);
-		*more = !err;
+		*more = !err && c->size <= in->i.size;
 		if (err == -ENOENT && !in->gone)
 			err = 0;
 		if (!err)
@@ -748,26 +751,47 @@ static int cut_in_block(struct volume *v, struct inode *in,
 	return put_blocks(v, TXN_OVERWRITE, in, first, 1, block, size_done, c);
 }
 
+/* Whether anything is mapped from block @end on. */
+static int any_beyond(struct volume *v, struct inode *in, uint64_t end,
+		      bool *yes)
+{
+	struct extent e;
+	struct txn t;
+	int err = txn_begin(&t, v, TXN_READ, 0, 0);
+
+	if (err)
+		return err;
+	txn_lock(&t);
+	do {
+		err = extent_at_or_after(&t, in->inum, end, &e);
+	} while (txn_retry(&t, &err));
+	txn_unlock(&t);
+	txn_end(&t);
+	*yes = !err;
+	return err == -ENOENT ? 0 : err;
+}
+
 int file_set_size(struct volume *v, struct inode *in, uint64_t size,
 		  void (*change)(void *arg, struct inode *in), void *arg)
 {
 	struct size_change c = { size, change, arg };
-	uint64_t old = size_of(v, in);
 	uint64_t end = (size + BLOCK_BYTES - 1) / BLOCK_BYTES;
 	bool more = false, mapped = false;
 	int err = 0;
 
-	if (size < old && size % BLOCK_BYTES)
+	if (size < size_of(v, in) && size % BLOCK_BYTES)
 		err = all_mapped(v, in, size / BLOCK_BYTES, 1, &mapped);
+	if (!err && mapped)
+		err = any_beyond(v, in, end, &more);
 	if (err)
 		return err;
-	/*
-	 * A cut inside a block that keeps blocks behind it goes in two steps,
-	 * both of which a crash may show: first the size with a mark that there
-	 * is work left, then the rest.
-	 */
-	if (mapped && old <= end * BLOCK_BYTES)
+	if (mapped && !more)
 		return cut_in_block(v, in, &c);
+	/*
+	 * A cut inside a block that has blocks behind it goes in steps, each of
+	 * which a crash may show: zeros up to the block's end, then the size
+	 * with a mark that there is work left, then the rest.
+	 */
 	if (mapped)
 		err = zero_in_block(v, in, size, end * BLOCK_BYTES);
 	if (!err)
