@@ -65,6 +65,68 @@ def help_and_parser_agree(t):
                 t.bad(USAGE, *name, f"-{letter}", says="needs a value")
 
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__))))
+
+
+@case
+def manual_and_help_agree(t):
+    for word in sorted({name[0] for name in all_commands(t)}):
+        helped = set()
+        for name in all_commands(t):
+            if name[0] == word:
+                text = t.good(*name, "--help").out.decode()
+                helped |= {option for _, option, _ in OPTION.findall(text)}
+        page = os.path.join(ROOT, "tools", "man", f"tusk-{word}.1.scd")
+        with open(page, encoding="utf-8") as f:
+            text = f.read().split("# OPTIONS", 1)[1].split("\n# ", 1)[0]
+        heads = "".join(re.findall(r"^\*-.*$", text, re.M))
+        equal(set(re.findall(r"\*--([a-z-]+)\*", heads)), helped,
+              f"options in the manual of {word}")
+    with open(os.path.join(ROOT, "tools", "man", "tusk.1.scd"),
+              encoding="utf-8") as f:
+        text = f.read()
+    codes = re.findall(r"^\*(\d+)\*\t(.*)$", text, re.M)
+    helped = t.good("help").out.decode().split("Exit status:\n")[1]
+    equal(codes, re.findall(r"^ +(\d+)  (.*)$", helped, re.M),
+          "exit codes in the manual")
+
+
+def completed(t, *words):
+    """What bash offers after these words."""
+    script = os.path.join(ROOT, "tools", "completions", "tusk.bash")
+    os.makedirs("bin", exist_ok=True)
+    if not os.path.exists("bin/tusk"):
+        os.symlink(t.binary, "bin/tusk")
+    done = subprocess.run(
+        ["bash", "-c", 'script=$1; shift; . "$script"; COMP_WORDS=("$@"); '
+         'COMP_CWORD=$(($# - 1)); _tusk; printf "%s\\n" "${COMPREPLY[@]}"',
+         "-", script, "tusk", *words],
+        env={**os.environ, "PATH": os.path.abspath("bin") + ":" +
+             os.environ["PATH"]}, capture_output=True, text=True, timeout=60)
+    equal(done.stderr, "", "stderr of the completion")
+    return set(done.stdout.split())
+
+
+@case
+def completions_offer_what_help_names(t):
+    if not shutil.which("bash"):
+        raise Skip("no bash")
+    names = all_commands(t)
+    check({name[0] for name in names} | {"help"} <= completed(t, ""),
+          f"commands: {completed(t, '')}")
+    equal(completed(t, "inf"), {"info"}, "inf")
+    equal(completed(t, "key", ""), {"list", "change"}, "key")
+    equal(completed(t, "help", "key", ""), {"list", "change"}, "help key")
+    equal(completed(t, "create", "--integrity", ""), {"on", "off"}, "values")
+    check("pw" in completed(t, "info", "p"), "files")
+    for name in names:
+        text = t.good(*name, "--help").out.decode()
+        equal(completed(t, *name, "--"),
+              {"--" + option for _, option, _ in OPTION.findall(text)},
+              f"options of {name}")
+
+
 @case
 def m09_usage_errors(t):
     for args in ([], ["frobnicate"], ["--frob"], ["key"], ["key", "frob"],
