@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "stats/stats.h"
+
 /* ---- the store */
 
 int node_store_init(struct node_store *s, unsigned int log2_bytes,
@@ -166,6 +168,7 @@ struct node *node_store_find(struct node_store *s, block_t block)
 
 	LIST_FOREACH(n, bucket_of(s, block), hash_link)
 		if (n->ptr.block == block) {
+			stats_count(s->stats, STATS_node_hits, 1);
 			if (!n->refs) {
 				TAILQ_REMOVE(&s->lru, n, lru_link);
 				TAILQ_INSERT_TAIL(&s->lru, n, lru_link);

@@ -30,6 +30,8 @@
 #include "fs/ptr.h"
 #include "fs/range.h"
 
+struct stats;
+
 /* A node being read, without the lock. */
 struct node_load {
 	block_t block;
@@ -43,6 +45,7 @@ struct node_store {
 	unsigned int log2_bytes;
 	unsigned int max_items;
 	size_t limit_nodes;		/* cached ones */
+	struct stats *stats;		/* may be NULL */
 	size_t nr_buckets;		/* power of two */
 	LIST_HEAD(node_bucket, node) *buckets;
 	/* Under LOCK_TREE. */

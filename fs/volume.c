@@ -110,6 +110,7 @@ static struct volume *volume_new(struct container *c, const struct header *h,
 		volume_abandon(v);
 		return NULL;
 	}
+	v->store.stats = o->stats;
 	return v;
 }
 
