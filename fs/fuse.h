@@ -98,6 +98,13 @@ void fuse_block_signals(void);
  */
 must_check int fuse_serve(const struct fuse_params *p, struct fuse_failure *f);
 
+/*
+ * Whether mounting can work at all, as far as that can be told beforehand: the
+ * device, and for ordinary users the helper and its permission for
+ * allow_other.  Returns 0, or negative errno with *f filled.
+ */
+must_check int fuse_available(bool allow_other, struct fuse_failure *f);
+
 enum fuse_unmount_how {
 	FUSE_UNMOUNT,
 	FUSE_UNMOUNT_LAZY,  /* detach now, end when nobody uses it */

@@ -76,7 +76,7 @@ static bool emit(void *arg, const struct volume_dirent *d)
 	}
 	if (!add(l, d->name, d->cookie, &e)) {
 		if (hold)
-			inode_put(l->call.fs, d->ino, 1);
+			fs_put(l->call.fs, d->ino, 1);
 		return false;
 	}
 	if (hold)
@@ -123,7 +123,7 @@ static int list(struct listing *l, uint64_t cookie)
 static void put_held(struct listing *l)
 {
 	for (size_t i = 0; i < l->nr_held; i++)
-		inode_put(l->call.fs, l->held[i], 1);
+		fs_put(l->call.fs, l->held[i], 1);
 }
 
 static void read_dir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,

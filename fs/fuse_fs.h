@@ -65,6 +65,12 @@ void call_end(const struct call *c, int err);
 /* The same without counting, for virtual files and what has no operation. */
 void reply_error(fuse_req_t req, int err);
 
+/* Numbers are never used twice, so one is enough. */
+#define GENERATION 1
+
+/* Put what uid=, gid= and the masks say in place of what is stored. */
+void show_override(const struct fuse_override *o, struct stat *st);
+
 /* Attributes as they are shown. */
 void attr_to_stat(const struct fuse_fs *fs, const struct attr *a,
 		  struct stat *st);
@@ -75,7 +81,7 @@ void virtual_to_stat(const struct fuse_fs *fs, const struct virtual_attr *a,
 must_check int entry_get(struct fuse_fs *fs, const struct attr *a,
 			 struct fuse_entry_param *e);
 /* @n references less; the last one lets a file without a name go. */
-void inode_put(struct fuse_fs *fs, inum_t ino, uint64_t n);
+void fs_put(struct fuse_fs *fs, inum_t ino, uint64_t n);
 
 /*
  * Whether @name in @dir is one of our virtual files now: a real entry wins.

@@ -47,7 +47,7 @@ static const struct {
 	{ MS_RDONLY, "ro", "rw" },	  { MS_NOSUID, "nosuid", NULL },
 	{ MS_NODEV, "nodev", NULL },	  { MS_NOEXEC, "noexec", NULL },
 	{ MS_SYNCHRONOUS, "sync", NULL }, { MS_DIRSYNC, "dirsync", NULL },
-	{ MS_NOATIME, "noatime", NULL },  { MS_NODIRATIME, "nodiratime", NULL },
+	{ MS_NOATIME, "noatime", NULL },
 };
 
 static void put_escaped(FILE *out, const char *text)
@@ -186,6 +186,19 @@ static int receive_fd(int sock)
 	return fd;
 }
 
+static int refuse_allow_other(struct fuse_failure *f)
+{
+	return fail(f, -EPERM, FUSE_TROUBLE_UNAVAILABLE,
+		    "option allow_other is not permitted; the administrator "
+		    "has to put user_allow_other into /etc/fuse.conf");
+}
+
+static int refuse_no_helper(struct fuse_failure *f)
+{
+	return fail(f, -ENOENT, FUSE_TROUBLE_UNAVAILABLE,
+		    HELPER " was not found; install the package fuse3");
+}
+
 /* Turn what the helper said, often several lines, into one of ours. */
 static int explain_helper(const struct fuse_params *p, char *said,
 			  struct fuse_failure *f)
@@ -193,10 +206,7 @@ static int explain_helper(const struct fuse_params *p, char *said,
 	char *line = said;
 
 	if (p->allow_other && strstr(said, "user_allow_other"))
-		return fail(f, -EPERM, FUSE_TROUBLE_UNAVAILABLE,
-			    "option allow_other is not permitted; the "
-			    "administrator has to put user_allow_other into "
-			    "/etc/fuse.conf");
+		return refuse_allow_other(f);
 	if (!strncmp(line, HELPER ": ", strlen(HELPER ": ")))
 		line += strlen(HELPER ": ");
 	line[strcspn(line, "\n")] = '\0';
@@ -234,8 +244,7 @@ static int attach_by_helper(const struct fuse_params *p, int *fd,
 	*fd = err ? -1 : receive_fd(sock[1]);
 	close(sock[1]);
 	if (err == -ENOENT)
-		fail(f, err, FUSE_TROUBLE_UNAVAILABLE,
-		     HELPER " was not found; install the package fuse3");
+		err = refuse_no_helper(f);
 	else if (err < 0)
 		fail(f, err, FUSE_TROUBLE_UNAVAILABLE, HELPER ": %s",
 		     strerror(-err));
@@ -322,6 +331,61 @@ int mount_attach(const struct fuse_params *p, int *fd, struct fuse_failure *f)
 	if (err == -EPERM && f->trouble == FUSE_TROUBLE_NONE)
 		err = attach_by_helper(p, fd, f);
 	return err;
+}
+
+/* As posix_spawnp() will look for it. */
+static bool find_helper(void)
+{
+	const char *path = getenv("PATH"), *end;
+	char name[4096];
+
+	if (!path)
+		path = "/bin:/usr/bin";
+	for (;; path = end + 1) {
+		end = strchrnul(path, ':');
+		snprintf(name, sizeof(name), "%.*s/" HELPER, (int)(end - path),
+			 path);
+		if (!access(name, X_OK))
+			return true;
+		if (!*end)
+			return false;
+	}
+}
+
+/* Where the file can't be read the helper will judge. */
+static bool allow_other_permitted(void)
+{
+	FILE *in = fopen("/etc/fuse.conf", "re");
+	char line[256];
+	bool found = false;
+
+	if (!in)
+		return errno != ENOENT;
+	while (!found && fgets(line, sizeof(line), in)) {
+		const char *word = line + strspn(line, " \t");
+
+		found = !strncmp(word, "user_allow_other", 16) &&
+			!word[16 + strspn(word + 16, " \t\n")];
+	}
+	fclose(in);
+	return found;
+}
+
+int fuse_available(bool allow_other, struct fuse_failure *f)
+{
+	int fd = open(DEVICE, O_RDWR | O_CLOEXEC);
+
+	*f = (struct fuse_failure){ 0 };
+	if (fd < 0)
+		return explain_device(errno, f);
+	close(fd);
+	if (geteuid() == 0)
+		return 0;
+	if (!find_helper())
+		return refuse_no_helper(f);
+	if (allow_other && !allow_other_permitted())
+		return refuse_allow_other(f);
+	return 0;
 }
 
 int fuse_unmount(const char *dir, enum fuse_unmount_how how)

@@ -27,140 +27,14 @@
  * A nodeid is the inode's number, never used for another one, so the
  * generation is constant and NFS handles stay good over a remount.
  */
-#include <assert.h>
 #include <errno.h>
 #include <linux/fs.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "fs/fuse_fs.h"
 
-#define GENERATION 1
-
 /* ---- replies ---- */
-
-struct fuse_fs *fs_of(fuse_req_t req)
-{
-	return fuse_req_userdata(req);
-}
-
-struct call call_begin(fuse_req_t req, enum stats_op op)
-{
-	return (struct call){
-		.fs = fs_of(req),
-		.req = req,
-		.op = op,
-		.start_ns = stats_now(),
-	};
-}
-
-void call_count(const struct call *c, int err, uint64_t bytes)
-{
-	stats_op(c->fs->p->stats, c->op, stats_now() - c->start_ns, err, bytes);
-}
-
-/* What programs may see of our errors. */
-static int shown_errno(int err)
-{
-	switch (-err) {
-	case EBADMSG:
-	case EUCLEAN:
-		return EIO;
-	case ENOSYS:
-		return EOPNOTSUPP; /* for ever, at the head of this file */
-	default:
-		return -err;
-	}
-}
-
-void reply_error(fuse_req_t req, int err)
-{
-	assert(err <= 0);
-	fuse_reply_err(req, shown_errno(err));
-}
-
-void call_end(const struct call *c, int err)
-{
-	call_count(c, err, 0);
-	reply_error(c->req, err);
-}
-
-/* ---- attributes ---- */
-
-static void show_override(const struct fuse_override *o, struct stat *st)
-{
-	bool is_dir = S_ISDIR(st->st_mode);
-
-	if (o->has_uid)
-		st->st_uid = o->uid;
-	if (o->has_gid)
-		st->st_gid = o->gid;
-	if (S_ISLNK(st->st_mode) || !(is_dir ? o->has_dmask : o->has_fmask))
-		return;
-	st->st_mode = (st->st_mode & S_IFMT) |
-		      (0777 & ~(is_dir ? o->dmask : o->fmask));
-}
-
-void attr_to_stat(const struct fuse_fs *fs, const struct attr *a,
-		  struct stat *st)
-{
-	*st = (struct stat){
-		.st_ino = a->ino,
-		.st_mode = a->mode,
-		.st_nlink = a->nlink,
-		.st_uid = a->uid,
-		.st_gid = a->gid,
-		.st_rdev = a->rdev,
-		.st_size = (off_t)a->size,
-		.st_blksize = BLOCK_BYTES,
-		.st_blocks = (blkcnt_t)a->blocks,
-		.st_atim = a->atime,
-		.st_mtim = a->mtime,
-		.st_ctim = a->ctime,
-	};
-	show_override(&fs->p->override, st);
-}
-
-void virtual_to_stat(const struct fuse_fs *fs, const struct virtual_attr *a,
-		     struct stat *st)
-{
-	*st = (struct stat){
-		.st_ino = a->st_ino,
-		.st_mode = S_IFREG | 0444,
-		.st_nlink = 1,
-		.st_uid = geteuid(),
-		.st_gid = getegid(),
-		.st_size = (off_t)a->size,
-		.st_blksize = BLOCK_BYTES,
-		.st_blocks = (blkcnt_t)((a->size + 511) / 512),
-		.st_atim = a->time,
-		.st_mtim = a->time,
-		.st_ctim = a->time,
-	};
-}
-
-int entry_get(struct fuse_fs *fs, const struct attr *a,
-	      struct fuse_entry_param *e)
-{
-	*e = (struct fuse_entry_param){
-		.ino = a->ino,
-		.generation = GENERATION,
-		.attr_timeout = FOREVER,
-		.entry_timeout = FOREVER,
-	};
-	attr_to_stat(fs, a, &e->attr);
-	return lookup_get(fs->lookups, a->ino);
-}
-
-void inode_put(struct fuse_fs *fs, inum_t ino, uint64_t n)
-{
-	if (virtual_is(ino))
-		virtual_forget(fs->virtuals, ino, n);
-	else if (!lookup_put(fs->lookups, ino, n))
-		volume_reap(fs->volume, ino);
-}
 
 /* Count, and reply with the entry or the error. */
 static void end_entry(const struct call *c, int err, const struct attr *a)
@@ -175,7 +49,7 @@ static void end_entry(const struct call *c, int err, const struct attr *a)
 	}
 	call_count(c, 0, 0);
 	if (fuse_reply_entry(c->req, &e))
-		inode_put(c->fs, a->ino, 1);
+		fs_put(c->fs, a->ino, 1);
 }
 
 static void end_attr(const struct call *c, int err, const struct attr *a)
@@ -241,7 +115,7 @@ static void reply_virtual(fuse_req_t req, int err, uint64_t nodeid,
 	}
 	virtual_to_stat(fs, a, &e.attr);
 	if (fuse_reply_entry(req, &e))
-		inode_put(fs, nodeid, 1);
+		fs_put(fs, nodeid, 1);
 }
 
 static void lookup_virtual(fuse_req_t req, enum virtual_kind kind)
@@ -299,7 +173,7 @@ static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t n)
 {
 	struct call c = call_begin(req, STATS_OP_forget);
 
-	inode_put(c.fs, ino, n);
+	fs_put(c.fs, ino, n);
 	call_count(&c, 0, 0);
 	fuse_reply_none(req);
 }
@@ -310,7 +184,7 @@ static void op_forget_multi(fuse_req_t req, size_t nr,
 	struct call c = call_begin(req, STATS_OP_forget);
 
 	for (size_t i = 0; i < nr; i++)
-		inode_put(c.fs, forgets[i].ino, forgets[i].nlookup);
+		fs_put(c.fs, forgets[i].ino, forgets[i].nlookup);
 	call_count(&c, 0, 0);
 	fuse_reply_none(req);
 }
@@ -513,7 +387,7 @@ static void op_create(fuse_req_t req, fuse_ino_t dir, const char *name,
 	fi->keep_cache = 1;
 	call_count(&c, 0, 0);
 	if (fuse_reply_create(req, &e, fi))
-		inode_put(c.fs, a.ino, 1);
+		fs_put(c.fs, a.ino, 1);
 }
 
 static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t dir,
@@ -657,43 +531,6 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 				       .f_fsid = s.fsid,
 				       .f_namemax = NAME_BYTES_MAX,
 			       });
-}
-
-/* ---- buffers ---- */
-
-struct buffer {
-	size_t size;
-	void *bytes;
-};
-
-void fs_buffer_free(void *buffer)
-{
-	struct buffer *b = buffer;
-
-	free(b->bytes);
-	free(b);
-}
-
-void *fs_buffer(struct fuse_fs *fs, size_t size)
-{
-	struct buffer *b = pthread_getspecific(fs->buffer_key);
-	void *bytes;
-
-	if (!b) {
-		b = calloc(1, sizeof(*b));
-		if (!b || pthread_setspecific(fs->buffer_key, b)) {
-			free(b);
-			return NULL;
-		}
-	}
-	if (b->size < size) {
-		if (posix_memalign(&bytes, BLOCK_BYTES, size))
-			return NULL;
-		free(b->bytes);
-		b->bytes = bytes;
-		b->size = size;
-	}
-	return b->bytes;
 }
 
 /* ---- settings ---- */

@@ -36,7 +36,7 @@ Test(fuse_mount, all_words)
 	};
 
 	expect(&p, "default_permissions,ro,nosuid,nodev,noexec,sync,dirsync,"
-		   "noatime,nodiratime,allow_other,fsname=v");
+		   "noatime,allow_other,fsname=v");
 }
 
 /* A comma in a file's name must not smuggle in an option. */
