@@ -314,6 +314,8 @@ void command_help(const struct tool_command *cmd, FILE *out)
 	for (const struct tool_option *o = cmd->options; o && o->name; o++)
 		help_of_option(out, o);
 	help_of_option(out, &help_option);
+	if (cmd->more_help)
+		cmd->more_help(out);
 	if (cmd->examples)
 		fputs("\nExamples:\n", out);
 	for (size_t i = 0; cmd->examples && cmd->examples[i]; i++)

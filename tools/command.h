@@ -43,6 +43,8 @@ struct tool_command {
 	/* For --help: one command line each; NULL: none. */
 	const char *const *examples;
 	const struct tool_option *options;
+	/* For --help: printed after the options; NULL: nothing. */
+	void (*more_help)(FILE *out);
 	/* Zero-filled before the options are stored in it. */
 	size_t state_bytes;
 	/* @args has min_args to max_args strings, then NULL. */

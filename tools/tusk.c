@@ -96,6 +96,9 @@ static enum tool_exit print_version(void)
 {
 	printf("tusk %s\n", TUSK_VERSION);
 	printf("libgcrypt %s\n", hardware_library_version());
+#ifdef TUSK_MOUNTS
+	printf("libfuse %s (when built)\n", TUSK_FUSE_VERSION);
+#endif
 	return tool_finish_output(TOOL_DONE);
 }
 
@@ -177,10 +180,28 @@ static void fill_standard_descriptors(void)
 			(void)!open("/dev/null", fd ? O_RDONLY : O_WRONLY);
 }
 
+#ifdef TUSK_MOUNTS
+/* mount(8) finds the first, mount.fuse3(8) the last. */
+static bool is_mount_helper(const char *path)
+{
+	static const char *const names[] = { "mount.fuse.tuskfs",
+					     "mount.tuskfs", "tuskfs", NULL };
+	const char *slash = strrchr(path, '/');
+
+	return is_word(slash ? slash + 1 : path, names);
+}
+#endif
+
 int main(int argc, char **argv)
 {
 	fill_standard_descriptors();
 	/* A size limit (ulimit -f) is an error like a full disk. */
 	signal(SIGXFSZ, SIG_IGN);
-	return argc ? run(argc - 1, argv + 1) : TOOL_USAGE;
+	if (!argc)
+		return TOOL_USAGE;
+#ifdef TUSK_MOUNTS
+	if (is_mount_helper(argv[0]))
+		return command_run(&mount_helper_command, argc, argv);
+#endif
+	return run(argc - 1, argv + 1);
 }
