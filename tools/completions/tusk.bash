@@ -35,9 +35,9 @@ _tusk() {
 	COMPREPLY=()
 	if [ "$COMP_CWORD" = 1 ]; then
 		words="$(_tusk_commands '') --help --version"
-	elif [ "$command" = help ] && [ "$COMP_CWORD" = 2 ]; then
-		words=$(_tusk_commands '')
-	elif [ "$COMP_CWORD" = 2 ] || [ "$command" = help ]; then
+	elif [ "$command" = help ]; then
+		words=$(_tusk_commands "${COMP_WORDS[*]:2:COMP_CWORD-2}${COMP_WORDS[3]+ }")
+	elif [ "$COMP_CWORD" = 2 ]; then
 		words=$(_tusk_commands "$command ")
 	fi
 	if [ -z "$words" ] && [ "$command" != help ]; then
