@@ -35,16 +35,21 @@ static struct disk_key key_encode(const struct key *k)
 				  le64_of(k->offset) };
 }
 
+/* Most children that an internal node has room for. */
+static size_t children_max(size_t payload)
+{
+	return (payload - HEAD) / (SLOT + sizeof(struct disk_ptr));
+}
+
 struct node *node_new(unsigned int log2_bytes)
 {
 	size_t payload = ((size_t)1 << log2_bytes) - HINT_BYTES;
-	size_t children = payload / (SLOT + sizeof(struct disk_ptr)) + 1;
 	struct node *n = calloc(1, sizeof(*n));
 
 	if (!n)
 		return NULL;
 	n->buf = malloc(payload);
-	n->child = calloc(children, sizeof(*n->child));
+	n->child = calloc(children_max(payload), sizeof(struct node *));
 	if (!n->buf || !n->child) {
 		node_free(n);
 		return NULL;
@@ -205,7 +210,8 @@ static void compact(struct node *n)
 		for (unsigned int i = 0; i < n->nr; i++) {
 			struct disk_item *s = &items_mut(n)[i];
 
-			if (le16_get(s->pos) < limit &&
+			/* An empty one may stand where another begins. */
+			if (le16_get(s->len) && le16_get(s->pos) < limit &&
 			    (!best || le16_get(s->pos) > le16_get(best->pos)))
 				best = s;
 		}
@@ -216,6 +222,9 @@ static void compact(struct node *n)
 		memmove(n->buf + heap, n->buf + limit, le16_get(best->len));
 		best->pos = le16_of((uint16_t)heap);
 	}
+	for (unsigned int i = 0; i < n->nr; i++)
+		if (!le16_get(items_mut(n)[i].len))
+			items_mut(n)[i].pos = le16_of((uint16_t)heap);
 	n->heap = heap;
 	n->garbage = 0;
 }
@@ -460,7 +469,9 @@ int node_open(struct node *n, const struct ptr *p, uint64_t tree,
 	    memcmp(head.zero, (uint8_t[4]){ 0 }, 4) ||
 	    key_cmp(low, &n->low) > 0)
 		return -EUCLEAN;
-	if (n->nr > (n->bytes - HEAD) / SLOT || (n->level && !n->nr))
+	if (n->nr > (n->bytes - HEAD) / SLOT)
+		return -EUCLEAN;
+	if (n->level && (!n->nr || n->nr > children_max(n->bytes)))
 		return -EUCLEAN;
 	if (n->level)
 		memset(n->child, 0, n->nr * sizeof(*n->child));
