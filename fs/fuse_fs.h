@@ -68,8 +68,9 @@ void reply_error(fuse_req_t req, int err);
 /* Numbers are never used twice, so one is enough. */
 #define GENERATION 1
 
-/* Put what uid=, gid= and the masks say in place of what is stored. */
-void show_override(const struct fuse_override *o, struct stat *st);
+/* Whether a mask tells the permissions of what has @mode; what they are. */
+bool mode_is_masked(const struct fuse_override *o, mode_t mode);
+mode_t shown_mode(const struct fuse_override *o, mode_t mode);
 
 /* Attributes as they are shown. */
 void attr_to_stat(const struct fuse_fs *fs, const struct attr *a,

@@ -254,9 +254,6 @@ static int drop_overridden(const struct fuse_override *o,
 			   const struct attr *now, const struct attr *in,
 			   unsigned int *what)
 {
-	struct stat shown = { .st_mode = now->mode };
-
-	show_override(o, &shown);
 	if ((*what & VOLUME_SET_UID) && o->has_uid) {
 		if (in->uid != o->uid)
 			return -EPERM;
@@ -267,8 +264,8 @@ static int drop_overridden(const struct fuse_override *o,
 			return -EPERM;
 		*what &= ~(unsigned int)VOLUME_SET_GID;
 	}
-	if ((*what & VOLUME_SET_MODE) && shown.st_mode != now->mode) {
-		if (in->mode != (shown.st_mode & 07777))
+	if ((*what & VOLUME_SET_MODE) && mode_is_masked(o, now->mode)) {
+		if (in->mode != (shown_mode(o, now->mode) & 07777))
 			return -EPERM;
 		*what &= ~(unsigned int)VOLUME_SET_MODE;
 	}

@@ -59,29 +59,32 @@ void call_end(const struct call *c, int err)
 
 /* ---- attributes ---- */
 
-void show_override(const struct fuse_override *o, struct stat *st)
+bool mode_is_masked(const struct fuse_override *o, mode_t mode)
 {
-	bool is_dir = S_ISDIR(st->st_mode);
+	if (S_ISLNK(mode))
+		return false;
+	return S_ISDIR(mode) ? o->has_dmask : o->has_fmask;
+}
 
-	if (o->has_uid)
-		st->st_uid = o->uid;
-	if (o->has_gid)
-		st->st_gid = o->gid;
-	if (S_ISLNK(st->st_mode) || !(is_dir ? o->has_dmask : o->has_fmask))
-		return;
-	st->st_mode = (st->st_mode & S_IFMT) |
-		      (0777 & ~(is_dir ? o->dmask : o->fmask));
+mode_t shown_mode(const struct fuse_override *o, mode_t mode)
+{
+	if (!mode_is_masked(o, mode))
+		return mode;
+	return (mode & S_IFMT) |
+	       (0777 & ~(S_ISDIR(mode) ? o->dmask : o->fmask));
 }
 
 void attr_to_stat(const struct fuse_fs *fs, const struct attr *a,
 		  struct stat *st)
 {
+	const struct fuse_override *o = &fs->p->override;
+
 	*st = (struct stat){
 		.st_ino = a->ino,
-		.st_mode = a->mode,
+		.st_mode = shown_mode(o, a->mode),
 		.st_nlink = a->nlink,
-		.st_uid = a->uid,
-		.st_gid = a->gid,
+		.st_uid = o->has_uid ? o->uid : a->uid,
+		.st_gid = o->has_gid ? o->gid : a->gid,
 		.st_rdev = a->rdev,
 		.st_size = (off_t)a->size,
 		.st_blksize = BLOCK_BYTES,
@@ -90,7 +93,6 @@ void attr_to_stat(const struct fuse_fs *fs, const struct attr *a,
 		.st_mtim = a->mtime,
 		.st_ctim = a->ctime,
 	};
-	show_override(&fs->p->override, st);
 }
 
 void virtual_to_stat(const struct fuse_fs *fs, const struct virtual_attr *a,

@@ -33,7 +33,7 @@ static bool ask(struct row *r)
 
 	if (!e->ours && strcmp(e->type, "fuse") != 0)
 		return false;
-	err = mounts_ask(e->dir, &r->info);
+	err = mounts_ask(e, &r->info);
 	r->answered = !err;
 	if (!err)
 		r->state = r->info.flags & CONTROL_READ_ONLY || e->read_only

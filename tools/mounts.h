@@ -20,7 +20,8 @@ struct mount_entry {
 	char *source; /* the container as it was given */
 	bool ours;    /* by its type: "fuse" (nosubtype) may be ours too */
 	bool read_only;
-	uid_t user; /* who mounted it; 0 if that is not told */
+	uid_t user; /* who mounted it, 0 if that is not told; and its group */
+	gid_t group;
 };
 
 struct mounts {
@@ -51,12 +52,14 @@ char *mounts_resolve(const char *dir);
 #define MOUNTS_ANSWER_MS 5000
 
 /*
- * Ask the daemon behind @dir, waiting at most MOUNTS_ANSWER_MS; the calling
- * process never gets stuck.
+ * Ask the daemon behind @e, waiting at most MOUNTS_ANSWER_MS; the calling
+ * process never gets stuck.  Root asks in the name of who mounted it, where
+ * only that one is let in.
  *
  * Returns 0; -ENOTCONN: it is dead; -ETIMEDOUT: it does not answer; -ENOTTY:
  * not a mount of ours; -EACCES: not permitted to ask; or other errno.
  */
-must_check int mounts_ask(const char *dir, struct control_info *info);
+must_check int mounts_ask(const struct mount_entry *e,
+			  struct control_info *info);
 
 #endif

@@ -203,7 +203,7 @@ static enum tool_exit ask_and_unmount(struct umount *u)
 	/* The only type ours may have but its own. */
 	if (!u->entry->ours && strcmp(u->entry->type, "fuse") != 0)
 		return fail_not_ours(u);
-	err = mounts_ask(u->resolved, &info);
+	err = mounts_ask(u->entry, &info);
 	if (!u->entry->ours && err)
 		return fail_not_ours(u);
 	if (!err)

@@ -25,7 +25,7 @@ Test(mounts, a_mount_of_ours)
 
 	cr_assert(parse("61 29 0:52 / /home/a/Private rw,nosuid,relatime "
 			"shared:7 - fuse.tuskfs /home/a/v.tusk "
-			"rw,user_id=1000,group_id=1000,default_permissions\n",
+			"rw,user_id=1000,group_id=100,default_permissions\n",
 			&e));
 	cr_assert_eq(e.dev, makedev(0, 52));
 	cr_assert_str_eq(e.dir, "/home/a/Private");
@@ -34,6 +34,7 @@ Test(mounts, a_mount_of_ours)
 	cr_assert(e.ours);
 	cr_assert_not(e.read_only);
 	cr_assert_eq(e.user, 1000);
+	cr_assert_eq(e.group, 100);
 	mount_entry_destroy(&e);
 }
 
@@ -92,6 +93,9 @@ Test(mounts, asking_who_cannot_answer)
 {
 	struct control_info info;
 
-	cr_assert_eq(mounts_ask("/proc", &info), -ENOTTY);
-	cr_assert_eq(mounts_ask("/nowhere at all", &info), -ENOENT);
+	const struct mount_entry proc = { .dir = (char *)"/proc" };
+	const struct mount_entry none = { .dir = (char *)"/nowhere at all" };
+
+	cr_assert_eq(mounts_ask(&proc, &info), -ENOTTY);
+	cr_assert_eq(mounts_ask(&none, &info), -ENOENT);
 }
