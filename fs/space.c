@@ -16,7 +16,6 @@
 
 /* ---- bits */
 
-
 /* Set or clear @nr bits; all must have been the opposite. */
 static void bits_flip(uint64_t *map, uint32_t bit, uint32_t nr, bool set)
 {
@@ -36,6 +35,14 @@ static void bits_flip(uint64_t *map, uint32_t bit, uint32_t nr, bool set)
 		bit += n;
 		nr -= n;
 	}
+}
+
+static bool all_set(const uint64_t *map, uint32_t bit, uint32_t nr)
+{
+	for (; nr; bit++, nr--)
+		if (!(map[bit / 64] >> (bit % 64) & 1))
+			return false;
+	return true;
 }
 
 /* Free bits of word @w among the granules of @mask. */
@@ -256,6 +263,28 @@ int space_add_summary(struct space *s, uint64_t region,
 	return 0;
 }
 
+static bool overlaps_fixed(block_t start, uint64_t nr, block_t fixed)
+{
+	return start < fixed + FIXED_BLOCKS && start + nr > fixed;
+}
+
+/* Whether [start, start + nr) may ever have been handed out. */
+static bool in_use_of_trees(const struct space *s, block_t start, uint32_t nr)
+{
+	uint64_t end = s->nr_regions * (uint64_t)REGION_BLOCKS;
+
+	if (start >= end || nr > end - start ||
+	    overlaps_fixed(start, nr, HEADER_A_BLOCK) ||
+	    overlaps_fixed(start, nr, HEADER_B_BLOCK))
+		return false;
+	for (uint64_t g = start / GRANULE_BLOCKS;
+	     g <= (start + nr - 1) / GRANULE_BLOCKS; g++)
+		if (!(s->region[g / REGION_GRANULES].backed >>
+			      (g % REGION_GRANULES) & 1))
+			return false;
+	return true;
+}
+
 int space_add_freed(struct space *s, uint64_t commit,
 		    const struct disk_freed *d, size_t nr)
 {
@@ -275,8 +304,7 @@ int space_add_freed(struct space *s, uint64_t commit,
 		uint32_t len = le32_get(d[i].nr), bit;
 		struct region *r;
 
-		if (start >= s->nr_regions * (uint64_t)REGION_BLOCKS ||
-		    len > s->nr_regions * (uint64_t)REGION_BLOCKS - start)
+		if (!in_use_of_trees(s, start, len))
 			return -EUCLEAN;
 		r = region_of(s, start, &bit);
 		if (is_node_bit(r, bit)) {
@@ -300,6 +328,11 @@ int space_loaded(struct space *s, uint64_t nr_blocks)
 	s->nr_blocks = nr_blocks;
 	if (nr_blocks % GRANULE_BLOCKS || nr_blocks < CONTAINER_BLOCKS_MIN ||
 	    s->nr_regions != (nr_blocks + REGION_BLOCKS - 1) / REGION_BLOCKS)
+		return -EUCLEAN;
+	/* No granule of the last region lies beyond the end. */
+	if (nr_blocks % REGION_BLOCKS &&
+	    s->region[s->nr_regions - 1].backed >>
+		    (nr_blocks % REGION_BLOCKS / GRANULE_BLOCKS))
 		return -EUCLEAN;
 	for (size_t i = 0; i < s->nr_regions; i++)
 		data += (uint64_t)__builtin_popcount(s->region[i].backed &
@@ -619,16 +652,24 @@ static bool wanted_by_reader(const struct space *s, uint64_t commit)
 static int give_back(struct space *s, struct tree *vt, const struct range *r,
 		     struct fault *fault)
 {
-	block_t start = r->start;
+	block_t start = r->start, end = r->start + r->nr;
 	uint32_t left = r->nr;
 
 	/* All bitmaps first, so that a range is handed back whole. */
 	for (size_t i = r->start / REGION_BLOCKS;
-	     i <= (r->start + r->nr - 1) / REGION_BLOCKS; i++) {
+	     i <= (end - 1) / REGION_BLOCKS; i++) {
+		block_t first = (block_t)i * REGION_BLOCKS;
+		uint32_t from = first < start ? (uint32_t)(start - first) : 0;
+		uint32_t to = end - first < REGION_BLOCKS
+			? (uint32_t)(end - first) : REGION_BLOCKS;
 		int err = space_load(s, vt, i, fault);
 
 		if (err)
 			return err;
+		/* The list may have been read from the disk. */
+		if (!all_set(s->region[i].busy, from, to - from) ||
+		    !all_set(s->region[i].disk, from, to - from))
+			return -EUCLEAN;
 	}
 	while (left) {
 		uint32_t bit;
@@ -678,8 +719,15 @@ int space_release(struct space *s, struct tree *vt, uint64_t durable,
 
 void space_reader_enter(struct space *s, struct reader *r, uint64_t epoch)
 {
+	struct reader *before = TAILQ_LAST(&s->readers, reader_list);
+
 	r->epoch = epoch;
-	TAILQ_INSERT_TAIL(&s->readers, r, link);
+	while (before && before->epoch > epoch)
+		before = TAILQ_PREV(before, reader_list, link);
+	if (before)
+		TAILQ_INSERT_AFTER(&s->readers, before, r, link);
+	else
+		TAILQ_INSERT_HEAD(&s->readers, r, link);
 }
 
 void space_reader_leave(struct space *s, struct reader *r)

@@ -64,6 +64,8 @@ struct reader {
 	TAILQ_ENTRY(reader) link;
 };
 
+TAILQ_HEAD(reader_list, reader);
+
 struct space {
 	struct region *region;
 	size_t nr_regions, room;
@@ -81,7 +83,7 @@ struct space {
 	struct range_vec frozen_allocs;
 	struct freed *frozen;
 	struct freed_list freed;
-	TAILQ_HEAD(, reader) readers;	/* oldest first */
+	struct reader_list readers;	/* oldest epoch first */
 };
 
 must_check int space_init(struct space *s, unsigned int node_blocks,
@@ -156,7 +158,8 @@ must_check int space_freeze(struct space *s, uint64_t epoch);
 
 /*
  * Hand back what was freed in commits that @durable allows (its predecessor
- * and older) and no reader wants.  -EAGAIN as for space_load().
+ * and older) and no reader wants.  -EAGAIN as for space_load(), -EUCLEAN if a
+ * list names what is not taken.
  */
 must_check int space_release(struct space *s, struct tree *vt,
 			     uint64_t durable, struct fault *fault);
