@@ -41,9 +41,16 @@ static bool is_xattr_of(const struct tree_pos *pos, inum_t ino)
 	return pos->key.inum == ino && pos->key.type == ITEM_XATTR;
 }
 
+/* Other chunks have no head: any bytes may stand there. */
+static bool is_first(const struct tree_pos *pos)
+{
+	return !(pos->key.offset & 0xff);
+}
+
 /*
  * The first item of the attribute: 0 with *pos, or -ENOENT with *spare, an
- * offset where a new one may begin; -ENOSPC if there is none.
+ * offset where a new one may begin; -ENOSPC if there is none; -EUCLEAN if an
+ * attribute lacks its first item.
  */
 static int find(struct txn *t, inum_t ino, const struct xattr_name *n,
 		struct tree_pos *pos, uint64_t *spare)
@@ -62,6 +69,8 @@ static int find(struct txn *t, inum_t ino, const struct xattr_name *n,
 		if (err)
 			break;
 		/* Chunk 0 of some attribute with this hash. */
+		if (!is_first(pos))
+			return -EUCLEAN;
 		d = pos->value;
 		if (d->name_len == n->len && !memcmp(d->name, n->s, n->len))
 			return 0;
@@ -152,13 +161,23 @@ static unsigned int nr_chunks(const struct xattr_name *n, size_t value_len)
 			       XATTR_CHUNK_BYTES - 1) / XATTR_CHUNK_BYTES);
 }
 
-/* All chunks that the attribute at @offset may have: 0 or -EAGAIN. */
-static int prepare(struct txn *t, inum_t ino, uint64_t offset)
+/*
+ * All chunks that the attribute at @offset may have, of which @nr must be
+ * there: 0, -EAGAIN or -EUCLEAN.
+ */
+static int prepare(struct txn *t, inum_t ino, uint64_t offset, unsigned int nr)
 {
 	struct key first = key_of(ino, ITEM_XATTR, offset);
 	struct key last = key_of(ino, ITEM_XATTR, offset | 0xff);
+	int err = tree_prepare_range(&t->v->ft, &first, &last, &t->fault);
 
-	return tree_prepare_range(&t->v->ft, &first, &last, &t->fault);
+	for (unsigned int i = 0; !err && i < nr; i++) {
+		struct key key = key_of(ino, ITEM_XATTR, offset + i);
+		struct tree_pos pos;
+
+		err = tree_find(&t->v->ft, &key, &pos, &t->fault);
+	}
+	return err == -ENOENT ? -EUCLEAN : err;
 }
 
 static void remove_chunks(struct txn *t, inum_t ino, uint64_t offset,
@@ -225,7 +244,7 @@ static int set(struct txn *t, inum_t ino, const struct xattr_name *n,
 	} else if (flags & XATTR_REPLACE) {
 		return -ENODATA;
 	}
-	err = prepare(t, ino, offset);
+	err = prepare(t, ino, offset, old);
 	if (!err)
 		err = inode_prepare(t, in);
 	if (!err)
@@ -279,7 +298,7 @@ static int drop(struct txn *t, inum_t ino, const struct xattr_name *n)
 		return err == -ENOENT || err == -ENOSPC ? -ENODATA : err;
 	offset = pos.key.offset;
 	old = chunks_there(n, &pos);
-	err = prepare(t, ino, offset);
+	err = prepare(t, ino, offset, old);
 	if (!err)
 		err = inode_prepare(t, in);
 	if (!err)
@@ -329,6 +348,8 @@ static int list(struct txn *t, inum_t ino, char *buf, size_t size,
 			return 0;
 		if (err)
 			break;
+		if (!is_first(&pos))
+			return -EUCLEAN;
 		d = pos.value;
 		if (size) {
 			if (d->name_len + 1u > size - *len)
