@@ -8,8 +8,8 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,6 +18,7 @@
 #include "tools/commands.h"
 #include "tools/hardware.h"
 #include "tools/json.h"
+#include "tools/mounts.h"
 #include "tools/slots.h"
 #include "tools/units.h"
 #include "tools/unlock.h"
@@ -286,37 +287,64 @@ static enum tool_exit info_container(struct info *i, const char *path)
 	return code;
 }
 
-/* Ask the daemon behind the folder @dir. */
-static enum tool_exit ask_daemon(struct info *i, const char *dir)
+/* What it means that the daemon behind a folder told nothing. */
+static enum tool_exit fail_asking(const char *dir, int err)
 {
-	const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int error;
-
-	if (fd < 0 && errno == ENOTCONN)
+	switch (err) {
+	case -ENOTCONN:
 		return tool_fail(TOOL_MOUNT_POINT, dir,
 				 "a mount whose daemon is gone; 'tusk umount' "
 				 "clears it");
-	if (fd < 0)
-		return tool_fail_errno(TOOL_AT_OPEN, dir, -errno);
-	error = ioctl(fd, CONTROL_IOC_INFO, &i->mount) ? errno : 0;
-	close(fd);
-	if (error)
+	case -ETIMEDOUT:
+		return tool_fail(TOOL_FAILED, dir,
+				 "its daemon does not answer");
+	case -EACCES:
+		return tool_fail(TOOL_FAILED, dir,
+				 "mounted by another user, whom you have to "
+				 "ask");
+	default:
 		return tool_fail(TOOL_NO_CONTAINER, dir,
 				 "a folder, and no container is mounted on it");
+	}
+}
+
+/*
+ * If something is mounted at @path, ask its daemon; *path becomes the
+ * container's.  @path itself is not touched, as its daemon may hang.
+ */
+static enum tool_exit ask_daemon(struct info *i, const struct mounts *m,
+				 const char **path)
+{
+	char *resolved = mounts_resolve(*path);
+	const struct mount_entry *e = resolved ? mounts_find(m, resolved)
+					       : NULL;
+	const int err = e ? mounts_ask(e, &i->mount) : 0;
+
+	free(resolved);
+	if (err)
+		return fail_asking(*path, err);
+	if (!e)
+		return TOOL_DONE;
 	i->mount.container[sizeof(i->mount.container) - 1] = '\0';
-	i->mount.program[sizeof(i->mount.program) - 1] = '\0';
-	i->dir = dir;
+	i->dir = *path;
+	*path = i->mount.container;
 	return TOOL_DONE;
 }
 
-/* ENOTCONN: a mount without a daemon, which was a folder once. */
-static bool is_folder(const char *path)
+static enum tool_exit find_container(struct info *i, const char **path)
 {
+	enum tool_exit code = TOOL_DONE;
+	struct mounts mounts;
 	struct stat st;
 
-	if (stat(path, &st))
-		return errno == ENOTCONN;
-	return S_ISDIR(st.st_mode);
+	/* Without /proc there is no way from a folder to its daemon. */
+	if (mounts_read(&mounts) == 0)
+		code = ask_daemon(i, &mounts, path);
+	mounts_destroy(&mounts);
+	if (code == TOOL_DONE && !i->dir && stat(*path, &st) == 0 &&
+	    S_ISDIR(st.st_mode))
+		return fail_asking(*path, -ENOTTY);
+	return code;
 }
 
 static enum tool_exit info_run(void *state, char **args)
@@ -326,10 +354,8 @@ static enum tool_exit info_run(void *state, char **args)
 	enum tool_exit code;
 
 	code = tool_start_cipher(1);
-	if (code == TOOL_DONE && is_folder(path)) {
-		code = ask_daemon(i, path);
-		path = i->mount.container;
-	}
+	if (code == TOOL_DONE)
+		code = find_container(i, &path);
 	return code == TOOL_DONE ? info_container(i, path) : code;
 }
 

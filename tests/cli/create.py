@@ -193,7 +193,7 @@ def create_interrupted_leaves_no_file(t):
         check(status in (-sig, INTERRUPTED), f"status {status}")
         nothing_new(before)
     made = 0
-    for _ in range(40):
+    for _ in range(20 * t.rounds):
         delay = t.random.uniform(0, 0.25)
         status = interrupted(t, signal.SIGINT, delay)
         check(status in (DONE, -signal.SIGINT, INTERRUPTED),
@@ -204,7 +204,7 @@ def create_interrupted_leaves_no_file(t):
             made += 1
             check(t.opens("pw"), "does not open")
             os.unlink("c.tusk")
-    print(f"# {made} of 40 were made in time")
+    print(f"# {made} of {20 * t.rounds} were made in time")
 
 
 def digest(path):

@@ -153,7 +153,7 @@ def a_bit_flipped_in_both_copies_is_damage(t):
     shutil.copyfile("c.tusk", "whole")
     places = [0, 7, 8, 12, 16, 24, 40, 100, 4095, 4096, 65536, 65540, 65600,
               70000, HEADER - 1]
-    places += [t.random.randrange(HEADER) for _ in range(60)]
+    places += [t.random.randrange(HEADER) for _ in range(20 * t.rounds)]
     for place in places:
         shutil.copyfile("whole", "c.tusk")
         bit = t.random.randrange(8)
@@ -167,7 +167,7 @@ def a_bit_flipped_in_both_copies_is_damage(t):
 def random_damage_never_crashes(t):
     t.create()
     shutil.copyfile("c.tusk", "whole")
-    for _ in range(60):
+    for _ in range(30 * t.rounds):
         shutil.copyfile("whole", "c.tusk")
         for _ in range(t.random.choice([1, 2, 5, 20])):
             base = t.random.choice(COPIES + RINGS)

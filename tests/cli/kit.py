@@ -80,6 +80,7 @@ class Kit:
     def __init__(self, binary, seed):
         self.binary = os.path.abspath(binary)
         self.random = random.Random(seed)
+        self.rounds = 10 if os.environ.get("TUSK_TEST_LONG") else 1
         with open("pw", "wb") as f:
             f.write(PASSWORD + b"\n")
         with open("new", "wb") as f:
