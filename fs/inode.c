@@ -67,7 +67,8 @@ void inode_table_shrink(struct inode_table *t)
 	for (unsigned int i = 0; t->nr > t->limit && i < EVICT_TRIES; i++) {
 		struct inode *in = TAILQ_FIRST(&t->lru);
 
-		if (in->refs || in->listed) {
+		/* One without a name stays: volume_reap() counts on it. */
+		if (in->refs || in->listed || !in->i.nlink) {
 			TAILQ_REMOVE(&t->lru, in, lru_link);
 			TAILQ_INSERT_TAIL(&t->lru, in, lru_link);
 			continue;

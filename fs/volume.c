@@ -273,27 +273,35 @@ int volume_format(struct container *c, struct header *h,
 
 /* ---- the volume as a whole */
 
+/*
+ * Whether @ino has no name now.  One that is not in memory has: those that lose
+ * their last name stay there.  To look again later, when it may have lost it
+ * and be in use anew, would delete what somebody works on.
+ */
+static bool is_orphan(struct volume *v, inum_t ino)
+{
+	struct txn t = { .v = v };
+	struct inode *in;
+	bool yes;
+
+	vol_lock(v);
+	yes = !inode_get(&t, ino, &in) && !in->i.nlink;
+	vol_unlock(v);
+	return yes;
+}
+
 void volume_reap(struct volume *v, inum_t ino)
 {
-	struct inode *in;
-	struct txn t = { .v = v };
-	bool orphan;
 	int err;
 
-	if (v->o.read_only)
-		return;
-	/* Not in memory: look at it in the background. */
-	vol_lock(v);
-	err = inode_get(&t, ino, &in);
-	orphan = err == -EAGAIN || (!err && !in->i.nlink);
-	vol_unlock(v);
-	if (!orphan)
+	if (v->o.read_only || !is_orphan(v, ino))
 		return;
 	/* What fails now is swept when the volume is closed or opened. */
 	if (v->worker.running)
 		err = worker_reap(v, ino);
 	else
 		err = orphan_finish(v, ino);
+	(void)err;
 }
 
 static uint64_t used_blocks(const struct volume *v)

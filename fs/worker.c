@@ -14,6 +14,15 @@ static bool idle(const struct worker *w)
 	return !w->stop && !w->hurry && !w->nr_reap;
 }
 
+static bool is_due(const struct timespec *tick)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec != tick->tv_sec ? now.tv_sec > tick->tv_sec
+					  : now.tv_nsec >= tick->tv_nsec;
+}
+
 /* Wait for work or the next tick; false: stop. */
 static bool wait_for_work(struct worker *w, const struct timespec *tick,
 			  inum_t *reap, bool *commit)
@@ -25,7 +34,8 @@ static bool wait_for_work(struct worker *w, const struct timespec *tick,
 	while (idle(w) && err != ETIMEDOUT)
 		err = pthread_cond_clockwait(&w->wake, &w->lock,
 					     CLOCK_MONOTONIC, tick);
-	*commit = err == ETIMEDOUT || w->hurry;
+	/* Also when there was no time to wait for all the reaping. */
+	*commit = w->hurry || is_due(tick);
 	w->hurry = false;
 	*reap = w->nr_reap ? w->reap[--w->nr_reap] : 0;
 	go = !w->stop;
