@@ -57,6 +57,7 @@ struct fsapi_ops {
 struct fsapi {
 	const struct fsapi_ops *ops;
 	void *fs;
+	inum_t root; /* the folder that is looked at; 0: VOLUME_ROOT */
 };
 
 /* @fs is a struct volume. */

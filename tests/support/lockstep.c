@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/falloc.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,10 +16,9 @@
 #include "tests/support/refdata.h"
 #include "tests/support/treesnap.h"
 
-#define CLOCK_START 1600000000
 #define TICK_NS 1000003 /* odd, so that all digits of ns are tried */
 
-static atomic_int_least64_t clock_ns = CLOCK_START * INT64_C(1000000000);
+static atomic_int_least64_t clock_ns = TESTCLOCK_START;
 
 void testclock_now(struct timespec *ts)
 {
@@ -33,9 +33,14 @@ void testclock_tick(void)
 	atomic_fetch_add(&clock_ns, TICK_NS);
 }
 
-void testclock_set(int64_t seconds)
+int64_t testclock_ns(void)
 {
-	atomic_store(&clock_ns, seconds * 1000000000);
+	return atomic_load(&clock_ns);
+}
+
+void testclock_set_ns(int64_t ns)
+{
+	atomic_store(&clock_ns, ns);
 }
 
 void lockstep_init(struct lockstep *l, struct refmodel *m,
@@ -44,7 +49,8 @@ void lockstep_init(struct lockstep *l, struct refmodel *m,
 	memset(l, 0, sizeof(*l));
 	l->m = m;
 	l->other = *other;
-	inomap_set(&l->map, VOLUME_ROOT, VOLUME_ROOT);
+	inomap_set(&l->map, VOLUME_ROOT,
+		   other->root ? other->root : VOLUME_ROOT);
 }
 
 void lockstep_destroy(struct lockstep *l)
@@ -83,29 +89,62 @@ static bool may_be_full(const struct lockstep *l, const struct op *op)
 		return !refmodel_exists(l->m, op->ino) || !op->len ||
 		       !refdata_is_allocated(refmodel_data(l->m, op->ino),
 					     op->offset, op->len);
+	case OP_FALLOCATE:
+		return !(op->mode & FALLOC_FL_PUNCH_HOLE);
 	default:
 		return true;
 	}
 }
 
-static bool was_full(struct lockstep *l, const struct op *op,
-		     const struct op *other_op)
+/* It failed for a reason of its own: a write may have done a part. */
+static bool do_a_part(struct lockstep *l, const struct op *op,
+		      const struct op *other_op)
 {
 	uint8_t *data;
 	bool ok;
 
-	l->full++;
-	if (!l->allow_full)
-		return complain(l, op, "no space, but there must be some");
-	if (!may_be_full(l, op))
-		return complain(l, op, "no space for what needs none");
-	if (op->kind != OP_WRITE)
+	if (op->kind != OP_WRITE || !refmodel_exists(l->m, op->ino))
 		return true;
 	data = op_data(op);
 	ok = refmodel_partial_write(l->m, op->ino, op->offset, op->len, data,
 				    &l->other, other_op->ino);
 	free(data);
 	return ok || complain(l, op, "a write that failed left a mess");
+}
+
+/*
+ * Allocating or zeroing failed half-way: which blocks the file holds now cannot
+ * be seen, so cut it, which must be possible.
+ */
+static bool cut_to_nothing(struct lockstep *l, const struct op *op,
+			   const struct op *other_op)
+{
+	struct attr in = { .size = 0 }, out;
+
+	if (l->other.ops->setattr(l->other.fs, other_op->ino, VOLUME_SET_SIZE,
+				  &in, &out) ||
+	    fsapi_refmodel.setattr(l->m, op->ino, VOLUME_SET_SIZE, &in, &out))
+		return complain(l, op, "then the file cannot be truncated");
+	return true;
+}
+
+static bool was_full(struct lockstep *l, const struct op *op,
+		     const struct op *other_op)
+{
+	l->full++;
+	if (!l->allow_full)
+		return complain(l, op, "no space, but there must be some");
+	if (!may_be_full(l, op))
+		return complain(l, op, "no space for what needs none");
+	if (op->kind == OP_FALLOCATE)
+		return cut_to_nothing(l, op, other_op);
+	return do_a_part(l, op, other_op);
+}
+
+static bool is_fault(const struct lockstep *l, int err)
+{
+	return l->faults != LOCKSTEP_NO_FAULTS &&
+	       (err == -EIO || err == -EROFS);
 }
 
 static bool attrs_agree(struct lockstep *l, const struct op *op,
@@ -120,6 +159,8 @@ static bool attrs_agree(struct lockstep *l, const struct op *op,
 			continue;
 		err = l->other.ops->getattr(l->other.fs,
 					    inomap_get(&l->map, ino[i]), &b);
+		if (is_fault(l, err))
+			continue;
 		if (err) {
 			snprintf(line, sizeof(line),
 				 "then getattr of inode %" PRIu64 ": %s",
@@ -199,6 +240,11 @@ bool lockstep_do(struct lockstep *l, const struct op *op)
 	op_apply(&other_op, &l->other, &r_other);
 	if (r_other.err == -ENOSPC || r_other.err == -EDQUOT) {
 		ok = was_full(l, op, &other_op);
+	} else if (is_fault(l, r_other.err)) {
+		l->nr_faults++;
+		if (l->faults == LOCKSTEP_SKIP_FAULTS)
+			nr_touched = 0;
+		ok = !nr_touched || do_a_part(l, op, &other_op);
 	} else {
 		op_apply(op, &model, &r_model);
 		ok = compare(l, op, &other_op, &r_model, &r_other);

@@ -14,10 +14,22 @@
 #include "tests/support/refmodel.h"
 #include "tests/support/workload.h"
 
-/* A clock that only moves when it is told to; for volume_options.now too. */
+/*
+ * A clock that only moves when it is told to; for volume_options.now too.  It
+ * starts at TESTCLOCK_START.
+ */
+#define TESTCLOCK_START (INT64_C(1600000000) * 1000000000)
 void testclock_now(struct timespec *ts);
 void testclock_tick(void);
-void testclock_set(int64_t seconds);
+int64_t testclock_ns(void);
+void testclock_set_ns(int64_t ns);
+
+/* -EIO and -EROFS from the other file system: */
+enum lockstep_faults {
+	LOCKSTEP_NO_FAULTS,    /* are wrong */
+	LOCKSTEP_CHECK_FAULTS, /* may be, and then nothing has changed */
+	LOCKSTEP_SKIP_FAULTS,  /* may be, and nothing is sure after that */
+};
 
 struct lockstep {
 	struct refmodel *m;
@@ -25,6 +37,7 @@ struct lockstep {
 	struct inomap map;
 	unsigned int flags; /* enum op_compare_flags */
 	bool allow_full;    /* -ENOSPC and -EDQUOT may be met */
+	enum lockstep_faults faults;
 	bool verbose;	    /* print each operation before it is done */
 	/* Called before each operation, after the tick; may be NULL. */
 	void (*before)(void *arg);
@@ -33,6 +46,7 @@ struct lockstep {
 	uint64_t step;
 	uint64_t count[OP_NR],
 		failed[OP_NR]; /* failed: an error, as expected */
+	uint64_t nr_faults; /* operations that met one */
 	uint64_t full;	       /* times there was no space */
 };
 

@@ -165,7 +165,7 @@ void refdata_write(struct refdata *d, uint64_t offset, size_t len,
 
 void refdata_truncate(struct refdata *d, uint64_t size)
 {
-	if (size < d->size) {
+	if (size <= d->size) {
 		size_t keep = size % BLOCK;
 
 		drop_blocks(d, size / BLOCK + (keep ? 1 : 0), UINT64_MAX);
@@ -196,12 +196,6 @@ void refdata_punch(struct refdata *d, uint64_t offset, uint64_t len)
 	if (end % BLOCK)
 		zero_piece(d, end - end % BLOCK, end % BLOCK);
 	drop_blocks(d, first, last);
-}
-
-void refdata_zero(struct refdata *d, uint64_t offset, uint64_t len)
-{
-	refdata_punch(d, offset, len);
-	refdata_allocate(d, offset, len);
 }
 
 bool refdata_is_allocated(const struct refdata *d, uint64_t offset,

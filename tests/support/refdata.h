@@ -37,13 +37,12 @@ size_t refdata_read(const struct refdata *d, uint64_t offset, size_t len,
 /* Extends the size. */
 void refdata_write(struct refdata *d, uint64_t offset, size_t len,
 		   const void *buf);
+/* What was allocated past the end goes too, unless the size grows. */
 void refdata_truncate(struct refdata *d, uint64_t size);
 /* Make holes unwritten blocks; the size stays. */
 void refdata_allocate(struct refdata *d, uint64_t offset, uint64_t len);
 /* Whole blocks go, the rest is zeroed; the size stays. */
 void refdata_punch(struct refdata *d, uint64_t offset, uint64_t len);
-/* As punch, but whole blocks end as unwritten. */
-void refdata_zero(struct refdata *d, uint64_t offset, uint64_t len);
 /* Whether [offset, offset + len) has a block everywhere. */
 bool refdata_is_allocated(const struct refdata *d, uint64_t offset,
 			  uint64_t len);

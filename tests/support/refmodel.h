@@ -6,7 +6,7 @@
  * system, so that what other tests measure against is itself measured.
  *
  * Where Linux leaves a choice the model does what volume.h says, else what
- * ext4 does.  Not thread-safe.
+ * ext4 does; reading does not move access times.  Not thread-safe.
  */
 #ifndef TESTS_SUPPORT_REFMODEL_H
 #define TESTS_SUPPORT_REFMODEL_H
@@ -28,14 +28,17 @@ struct refmodel *refmodel_new(const struct attr *root,
 struct refmodel *refmodel_clone(const struct refmodel *m);
 void refmodel_free(struct refmodel *m);
 
-/* Keep access times as relatime does; a new model leaves them alone. */
-void refmodel_set_relatime(struct refmodel *m, bool on);
-
 /* @fs is a struct refmodel. */
 extern const struct fsapi_ops fsapi_refmodel;
 
 /* What a remount does: inodes without a name go. */
 void refmodel_drop_orphans(struct refmodel *m);
+
+/*
+ * The next new inode gets number @next, which is not below refmodel_inum_end():
+ * so that what is left out of a history does not change later numbers.
+ */
+void refmodel_skip_to(struct refmodel *m, inum_t next);
 
 /* For choosing what to do next, and for looking inside. */
 inum_t refmodel_inum_end(const struct refmodel *m); /* all are below */

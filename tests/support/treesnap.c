@@ -298,7 +298,7 @@ int snap_take(struct snap *s, const struct fsapi *fs)
 	int err;
 
 	memset(s, 0, sizeof(*s));
-	err = add_entry(&w, 0, "", VOLUME_ROOT, S_IFDIR);
+	err = add_entry(&w, 0, "", fs->root ? fs->root : VOLUME_ROOT, S_IFDIR);
 	for (size_t i = 0; !err && i < s->nr; i++)
 		if (S_ISDIR(s->entry[i].attr.mode))
 			err = read_folder(&w, i);
@@ -355,10 +355,12 @@ static void fields(const struct snap_entry *e, unsigned int flags,
 	f[8] = e->nr_blocks;
 	if (flags & SNAP_SPACE && S_ISREG(a->mode))
 		f[9] = a->blocks;
+	if (flags & SNAP_ATIME) {
+		f[10] = (uint64_t)a->atime.tv_sec;
+		f[11] = (uint64_t)a->atime.tv_nsec;
+	}
 	if (!(flags & SNAP_TIMES))
 		return;
-	f[10] = (uint64_t)a->atime.tv_sec;
-	f[11] = (uint64_t)a->atime.tv_nsec;
 	f[12] = (uint64_t)a->mtime.tv_sec;
 	f[13] = (uint64_t)a->mtime.tv_nsec;
 	f[14] = (uint64_t)a->ctime.tv_sec;

@@ -44,12 +44,13 @@ struct snap {
 };
 
 enum snap_flags {
-	SNAP_TIMES = 1 << 0, /* compare and hash time stamps */
+	SNAP_TIMES = 1 << 0, /* compare and hash time stamps, but atime */
+	SNAP_ATIME = 1 << 2,
 	SNAP_SPACE = 1 << 1, /* and the blocks that files hold */
 };
 
 /*
- * Walk all of @fs from its root.  Returns 0, or the negative errno of an
+ * Walk all of @fs from its root, which need not be the file system's.  Returns 0, or the negative errno of an
  * operation that failed, named in s->error; free it in any case.
  */
 must_check int snap_take(struct snap *s, const struct fsapi *fs);

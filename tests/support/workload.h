@@ -82,6 +82,7 @@ struct workload_params {
 	unsigned int xattr_names; /* how many different ones */
 	bool trusted_only;	  /* name space of xattrs */
 	bool wrong_inodes;	  /* numbers that were never given out */
+	bool no_zeros;	    /* write no zeros, which look like holes */
 	bool odd_times;		  /* any 64-bit seconds */
 };
 
@@ -149,7 +150,8 @@ void op_result_free(struct op_result *r);
 uint8_t *op_data(const struct op *op);
 
 enum op_compare_flags {
-	OP_COMPARE_TIMES = 1 << 0,
+	OP_COMPARE_TIMES = 1 << 0, /* but atime */
+	OP_COMPARE_ATIME = 1 << 3,
 	OP_COMPARE_SPACE = 1 << 1, /* attr.blocks */
 	OP_COMPARE_SEEK = 1 << 2,  /* positions of holes */
 };
