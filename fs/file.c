@@ -271,6 +271,11 @@ static uint64_t size_of(struct volume *v, const struct inode *in)
 	return size;
 }
 
+static uint64_t round_up(uint64_t bytes)
+{
+	return (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES;
+}
+
 int volume_read(struct volume *v, inum_t ino, uint64_t offset, size_t len,
 		void *buf, size_t *nr)
 {
@@ -535,6 +540,26 @@ static int all_mapped(struct volume *v, struct inode *in, uint64_t first,
 	return err == -ENOENT ? 0 : err;
 }
 
+/* Whether block @at has content, which a hole or an unwritten one has not. */
+static int is_written(struct volume *v, struct inode *in, uint64_t at,
+		      bool *yes)
+{
+	struct extent e;
+	struct txn t;
+	int err = txn_begin(&t, v, TXN_READ, 0, 0);
+
+	if (err)
+		return err;
+	txn_lock(&t);
+	do {
+		err = extent_at_or_after(&t, in->inum, at, &e);
+	} while (txn_retry(&t, &err));
+	txn_unlock(&t);
+	txn_end(&t);
+	*yes = !err && e.logical <= at && !(e.flags & EXTENT_UNWRITTEN);
+	return err == -ENOENT ? 0 : err;
+}
+
 static int store_blocks(struct volume *v, struct inode *in, uint64_t first,
 			unsigned int nr, const uint8_t *plain,
 			void (*change)(void *arg, struct inode *in), void *arg)
@@ -618,16 +643,67 @@ static int write_piece(struct volume *v, struct inode *in, uint64_t offset,
 	return err;
 }
 
+/* Whether blocks with content lie beyond the size. */
+static int written_beyond(struct volume *v, struct inode *in, bool *yes)
+{
+	uint64_t at = round_up(size_of(v, in));
+	struct extent e;
+	struct txn t;
+	int err = txn_begin(&t, v, TXN_READ, 0, 0);
+
+	if (err)
+		return err;
+	txn_lock(&t);
+	do {
+		while (!(err = extent_at_or_after(&t, in->inum, at, &e)) &&
+		       e.flags & EXTENT_UNWRITTEN)
+			at = e.logical + e.nr;
+	} while (txn_retry(&t, &err));
+	txn_unlock(&t);
+	txn_end(&t);
+	*yes = !err;
+	return err == -ENOENT ? 0 : err;
+}
+
+/*
+ * A cut that met an error left old blocks beyond the size.  They must go before
+ * the size grows over them, or what was cut off would be there again.  The
+ * caller holds data_lock exclusively.
+ */
+static int finish_cut(struct volume *v, struct inode *in)
+{
+	bool yes;
+	int err = written_beyond(v, in, &yes);
+
+	return err || !yes ? err : orphan_cut_locked(v, in);
+}
+
+/*
+ * Pieces of blocks need the lock alone, and so does a write that leaves a hole
+ * behind the end: true if all is held shared.
+ */
+static bool lock_for_write(struct volume *v, struct inode *in, uint64_t offset,
+			   size_t len)
+{
+	if (!((offset | len) % BLOCK_BYTES)) {
+		file_lock_shared(in);
+		if (offset <= round_up(size_of(v, in)) * BLOCK_BYTES)
+			return true;
+		file_unlock(in);
+	}
+	file_lock_exclusive(in);
+	return false;
+}
+
 static int write_all(struct volume *v, struct inode *in, uint64_t offset,
 		     size_t len, const uint8_t *buf, unsigned int flags)
 {
+	bool shared = lock_for_write(v, in, offset, len);
 	size_t done = 0;
 	int err = 0;
 
-	if ((offset | len) % BLOCK_BYTES)
-		file_lock_exclusive(in);
-	else
-		file_lock_shared(in);
+	if (!shared && round_up(offset + len) > round_up(size_of(v, in)))
+		err = finish_cut(v, in);
 	while (!err && done < len) {
 		size_t n = piece_len(v, offset + done, len - done);
 
@@ -715,7 +791,7 @@ static void keep_size(void *arg, struct inode *in)
 }
 
 /*
- * Zero [from, to) within one block, if that is mapped.  The size stays, so that
+ * Zero [from, to) within one block, if that has content.  The size stays, so that
  * a crash after this shows zeros where the cut was about to come.
  */
 static int zero_in_block(struct volume *v, struct inode *in, uint64_t from,
@@ -723,10 +799,10 @@ static int zero_in_block(struct volume *v, struct inode *in, uint64_t from,
 {
 	uint64_t first = from / BLOCK_BYTES;
 	uint8_t block[BLOCK_BYTES];
-	bool mapped;
-	int err = all_mapped(v, in, first, 1, &mapped);
+	bool written;
+	int err = is_written(v, in, first, &written);
 
-	if (err || !mapped)
+	if (err || !written)
 		return err;
 	err = read_blocks(v, in->inum, first, 1, block);
 	if (err)
@@ -776,23 +852,25 @@ int file_set_size(struct volume *v, struct inode *in, uint64_t size,
 {
 	struct size_change c = { size, change, arg };
 	uint64_t end = (size + BLOCK_BYTES - 1) / BLOCK_BYTES;
-	bool more = false, mapped = false;
+	bool more = false, written = false;
 	int err = 0;
 
-	if (size < size_of(v, in) && size % BLOCK_BYTES)
-		err = all_mapped(v, in, size / BLOCK_BYTES, 1, &mapped);
-	if (!err && mapped)
+	if (size > size_of(v, in))
+		err = finish_cut(v, in);
+	else if (size < size_of(v, in) && size % BLOCK_BYTES)
+		err = is_written(v, in, size / BLOCK_BYTES, &written);
+	if (!err && written)
 		err = any_beyond(v, in, end, &more);
 	if (err)
 		return err;
-	if (mapped && !more)
+	if (written && !more)
 		return cut_in_block(v, in, &c);
 	/*
 	 * A cut inside a block that has blocks behind it goes in steps, each of
 	 * which a crash may show: zeros up to the block's end, then the size
 	 * with a mark that there is work left, then the rest.
 	 */
-	if (mapped)
+	if (written)
 		err = zero_in_block(v, in, size, end * BLOCK_BYTES);
 	if (!err)
 		err = set_size(v, in, &c, &more);
@@ -994,11 +1072,6 @@ static int fill_holes(struct volume *v, struct inode *in, uint64_t first,
 	return err;
 }
 
-static uint64_t round_up(uint64_t bytes)
-{
-	return (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES;
-}
-
 static int fallocate_locked(struct volume *v, struct inode *in, int mode,
 			    uint64_t offset, uint64_t end)
 {
@@ -1006,8 +1079,10 @@ static int fallocate_locked(struct volume *v, struct inode *in, int mode,
 	uint64_t size = size_of(v, in);
 	int err = 0;
 
+	if (end > size && !(mode & FALLOC_FL_KEEP_SIZE))
+		err = finish_cut(v, in);
 	/* Past the end there is nothing but zeros. */
-	if (mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE) &&
+	if (!err && mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE) &&
 	    offset < round_up(size) * BLOCK_BYTES)
 		err = zero_range(v, in, offset, end < size ? end :
 				 round_up(size) * BLOCK_BYTES);

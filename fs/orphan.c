@@ -210,7 +210,8 @@ int orphan_sweep(struct volume *v)
 
 	while (!(err = next_orphan(v, inum + 1, &inum)) && inum) {
 		err = orphan_finish(v, inum);
-		if (err)
+		/* One that is damaged keeps its item; the others can go. */
+		if (err && err != -EBADMSG && err != -EUCLEAN && err != -EIO)
 			break;
 	}
 	return err;

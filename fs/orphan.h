@@ -28,7 +28,7 @@ must_check int orphan_finish(struct volume *v, inum_t inum);
  * its item, stay.
  */
 must_check int orphan_cut_locked(struct volume *v, struct inode *in);
-/* Finish all that have an item. */
+/* Finish all that have an item, but for those that cannot be read. */
 must_check int orphan_sweep(struct volume *v);
 
 #endif
