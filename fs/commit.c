@@ -601,6 +601,8 @@ static int run(struct volume *v, enum commit_why why)
 		release(&c, &list, &root);
 	} else {
 		vol_fail(v, err, "commit");
+		if (err == -ESTALE)
+			err = -EIO;
 		vol_lock(v);
 		put_list(v, &list);
 		if (root)
@@ -636,6 +638,9 @@ static bool needed(struct volume *v, enum commit_why why, uint64_t changes)
 	if (why == COMMIT_CLOSE)
 		return v->durable_changes < v->changes ||
 		       (v->super_written && !v->super.clean);
+	/* One more commit hands back what the last one has freed. */
+	if (why == COMMIT_TIMER && v->space.held_data && v->super_written)
+		return true;
 	return v->durable_changes < changes;
 }
 

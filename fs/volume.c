@@ -304,12 +304,14 @@ void volume_reap(struct volume *v, inum_t ino)
 	(void)err;
 }
 
+/* What was freed counts as free, though some of it waits for a commit. */
 static uint64_t used_blocks(const struct volume *v)
 {
 	const struct space *s = &v->space;
-	uint64_t free_blocks = s->free_data + s->free_nodes;
+	uint64_t unused = s->free_data + s->free_nodes + s->held_data +
+			  space_held_nodes(s);
 
-	return s->nr_blocks > free_blocks ? s->nr_blocks - free_blocks : 0;
+	return s->nr_blocks > unused ? s->nr_blocks - unused : 0;
 }
 
 int volume_statfs(struct volume *v, struct volume_statfs *out)
@@ -359,7 +361,7 @@ void volume_gauges(struct volume *v, uint64_t *gauge)
 	gauge[STATS_GAUGE_limit_bytes] = v->super.limit_blocks * BLOCK_BYTES;
 	gauge[STATS_GAUGE_data_bytes] = s->owned_data * BLOCK_BYTES;
 	gauge[STATS_GAUGE_metadata_bytes] =
-		(used_blocks(v) - s->owned_data - held) * BLOCK_BYTES;
+		(used_blocks(v) - s->owned_data) * BLOCK_BYTES;
 	gauge[STATS_GAUGE_free_bytes] =
 		(s->free_data + s->free_nodes) * BLOCK_BYTES;
 	gauge[STATS_GAUGE_held_bytes] = held * BLOCK_BYTES;
