@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "stats/utf8.h"
 #include "tools/password.h"
 
 /* 1: a byte; 0: the end; or negative errno. */
@@ -179,23 +180,16 @@ static enum tool_exit ask(const struct password_request *r, const char *prompt,
 	return TOOL_DONE;
 }
 
-/* Names may steer the terminal; what is shown must be plain. */
 #define PROMPT_BYTES 256
 
+/* @what may hold anything, also what would steer the terminal. */
 static void make_prompt(char out[static PROMPT_BYTES], const char *words,
 			const char *what)
 {
-	size_t len;
+	char name[PROMPT_BYTES / 2];
 
-	snprintf(out, PROMPT_BYTES, "%s %s", words, what);
-	len = strlen(out);
-	for (size_t i = 0; i < len; i++)
-		if ((unsigned char)out[i] < ' ' || out[i] == 0x7f)
-			out[i] = '?';
-	/* A name that is too long loses its end and keeps the colon. */
-	if (len > PROMPT_BYTES - 3)
-		len = PROMPT_BYTES - 3;
-	memcpy(out + len, ": ", 3);
+	utf8_clean(name, sizeof(name), sizeof(name), what);
+	snprintf(out, PROMPT_BYTES, "%s %s: ", words, name);
 }
 
 static enum tool_exit ask_terminal(const struct password_request *r,
