@@ -358,8 +358,8 @@ static int put_freed(struct commit *c)
 {
 	struct freed *f = c->v->space.frozen;
 
-	/* The last entry may have grown since; then nr is the same. */
-	if (c->freed_put && c->freed_put == nr_freed(f))
+	/* The last entry may have grown since, be there new ones or not. */
+	if (c->freed_put)
 		c->freed_put--;
 	while (c->freed_put < nr_freed(f)) {
 		struct disk_freed d[FREED_PER_ITEM];

@@ -145,8 +145,11 @@ int txn_grow_container(struct volume *v, uint64_t seen)
 			continue;
 		/* Backing is durable before a block of it is handed out. */
 		err = container_flush(v->c);
-		if (err)
+		if (err) {
+			/* Others' writes may be lost, and it is said once. */
+			vol_fail(v, err, "growing");
 			break;
+		}
 		vol_lock(v);
 		err = space_extend(&v->space, first + nr);
 		vol_unlock(v);
