@@ -13,10 +13,7 @@
 #include "tools/hardware.h"
 
 static const struct tool_command *const commands[] = {
-	&create_command,
-#ifdef TUSK_MOUNTS
-	&mount_command,	 &umount_command,   &list_command,
-#endif
+	&create_command, &mount_command,    &umount_command,	 &list_command,
 	&info_command,	 &key_list_command, &key_change_command, &check_command,
 };
 
@@ -96,9 +93,7 @@ static enum tool_exit print_version(void)
 {
 	printf("tusk %s\n", TUSK_VERSION);
 	printf("libgcrypt %s\n", hardware_library_version());
-#ifdef TUSK_MOUNTS
 	printf("libfuse %s (when built)\n", TUSK_FUSE_VERSION);
-#endif
 	return tool_finish_output(TOOL_DONE);
 }
 
@@ -180,7 +175,6 @@ static void fill_standard_descriptors(void)
 			(void)!open("/dev/null", fd ? O_RDONLY : O_WRONLY);
 }
 
-#ifdef TUSK_MOUNTS
 /* mount(8) finds the first, mount.fuse3(8) the last. */
 static bool is_mount_helper(const char *path)
 {
@@ -190,7 +184,6 @@ static bool is_mount_helper(const char *path)
 
 	return is_word(slash ? slash + 1 : path, names);
 }
-#endif
 
 int main(int argc, char **argv)
 {
@@ -199,9 +192,7 @@ int main(int argc, char **argv)
 	signal(SIGXFSZ, SIG_IGN);
 	if (!argc)
 		return TOOL_USAGE;
-#ifdef TUSK_MOUNTS
 	if (is_mount_helper(argv[0]))
 		return command_run(&mount_helper_command, argc, argv);
-#endif
 	return run(argc - 1, argv + 1);
 }
