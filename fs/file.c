@@ -1122,6 +1122,9 @@ int volume_fallocate(struct volume *v, inum_t ino, int mode, uint64_t offset,
 		return -EINVAL;
 	if (len > FILE_BYTES_MAX - offset)
 		return -EFBIG;
+	/* Else it would seem to be full. */
+	if (volume_is_read_only(v))
+		return -EROFS;
 	err = get_regular(v, ino, &in);
 	if (err)
 		return err == -EINVAL ? -ENODEV : err;
