@@ -8,6 +8,17 @@
 
 #include "fs/fuse_fs.h"
 
+/* The name spaces of other Linux file systems, and a name in them. */
+static int refuse_name(const char *name)
+{
+	static const char *const space[] = { "user.", "trusted.", "security." };
+
+	for (size_t i = 0; i < sizeof(space) / sizeof(*space); i++)
+		if (!strncmp(name, space[i], strlen(space[i])))
+			return name[strlen(space[i])] ? 0 : EINVAL;
+	return EOPNOTSUPP;
+}
+
 /*
  * What must not reach the volume: 0, or the errno to answer.  ENOSYS, for the
  * whole mount and for ever, is what -o noxattr is about.
@@ -16,9 +27,7 @@ static int refuse(fuse_req_t req, const char *name)
 {
 	if (fs_of(req)->p->no_xattr)
 		return ENOSYS;
-	if (name && !strncmp(name, "system.posix_acl_", 17))
-		return EOPNOTSUPP;
-	return 0;
+	return name ? refuse_name(name) : 0;
 }
 
 static bool refused(fuse_req_t req, const char *name)

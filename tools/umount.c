@@ -74,10 +74,20 @@ static void watch_daemon(struct umount *u, const struct control_info *info)
 static void sync_mount(struct umount *u)
 {
 	int fd = open(u->resolved, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool failed;
 
 	if (fd < 0)
 		return;
-	if (syncfs(fd) || ioctl(fd, CONTROL_IOC_SYNC))
+	/*
+	 * That some write met a full disk the kernel remembers until somebody
+	 * asks, long after the program that made it was told.
+	 */
+	failed = syncfs(fd);
+	if (failed && errno == ENOSPC) {
+		tool_warn(u->dir, "some write since the mount found no space");
+		failed = false;
+	}
+	if (failed || ioctl(fd, CONTROL_IOC_SYNC))
 		u->code = tool_fail(TOOL_FAILED, u->dir,
 				    "some of the last changes could not be "
 				    "written: %s; unmounting all the same",
