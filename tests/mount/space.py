@@ -11,18 +11,26 @@ import subprocess
 from kit import *
 
 
-def fill(path, piece=256 * KIB, limit=4096 * MIB):
-    """Write until there is no space; (bytes accepted, the error's name)."""
+def fill(path, piece=256 * KIB, limit=1024 * MIB):
+    """Write until there is no space; (bytes synced, the error's name).
+
+    Under write-back caching write(2) itself goes on for as long as the page
+    cache takes it: the error comes with the next sync.
+    """
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    written, got = 0, "ok"
+    data = [pattern(i, piece) for i in range(5)]
+    synced, got = 0, "ok"
     try:
-        while written < limit:
-            written += os.write(fd, pattern(written // piece % 5, piece))
+        for i in range(limit // piece):
+            os.write(fd, data[i % 5])
+            if i % 16 == 15:
+                os.fsync(fd)
+                synced = (i + 1) * piece
     except OSError as e:
         got = errno.errorcode[e.errno]
     late = error_of(os.fsync, fd)
     closed = error_of(os.close, fd)
-    return written, next((g for g in (got, late, closed) if g != "ok"), "ok")
+    return synced, next((g for g in (got, late, closed) if g != "ok"), "ok")
 
 
 def full_and_back(t, error="ENOSPC"):
@@ -43,10 +51,11 @@ def full_and_back(t, error="ENOSPC"):
         check(st.f_bavail * st.f_frsize < 16 * MIB,
               f"full, and df tells {st.f_bavail * st.f_frsize} bytes free")
         if round_ == 0:     # fill it with small things to the last block
-            for i in range(100_000):
-                if error_of(write_file, f"{t.dir}/small-{i}",
-                            b"s" * 3000, True) != "ok":
-                    break
+            for size, pause in ((300_000, 4), (3000, 50)):
+                for i in range(100_000):
+                    if error_of(write_file, f"{t.dir}/small-{size}-{i}",
+                                b"s" * size, i % pause == 0) != "ok":
+                        break
             for i in range(100_000):
                 if error_of(os.mkdir, f"{t.dir}/folder-{i}") != "ok":
                     break
