@@ -349,7 +349,7 @@ static int do_golden(char **args)
 	struct header_params hp = {
 		.label = "golden",
 		.scheme = scheme_by_name(args[2]),
-		.sector_bytes = (uint32_t)atoi(args[3]),
+		.sector_bytes = (uint32_t)strtoul(args[3], NULL, 10),
 		.integrity = !strcmp(args[4], "on"),
 		.cost = { 1, 64, 1 },
 		.kind = KEYSLOT_PASSWORD,

@@ -139,7 +139,7 @@ def either_header_is_enough():
     create("aes-256-xts", "4096", "on")
     volume("write")
     listing = volume("list")
-    for offset in (100000, 16 * 1048576 + 100000):
+    for offset in (0, 100000, 16 * 1048576, 16 * 1048576 + 100000):
         flip(offset)
         same(second_reader(), listing, "one header damaged")
         flip(offset)
