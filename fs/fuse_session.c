@@ -74,6 +74,12 @@ static void say(const struct session *s, const char *line)
 
 /* ---- the virtual files' contents ---- */
 
+static char *(*const renderer[VIRTUAL_NR])(const struct stats_snapshot *) = {
+	[VIRTUAL_STATS] = stats_render_text,
+	[VIRTUAL_STATS_JSON] = stats_render_json,
+	[VIRTUAL_STATS_PROM] = stats_render_prometheus,
+};
+
 static char *render(void *arg, enum virtual_kind kind)
 {
 	struct fuse_fs *fs = arg;
@@ -86,8 +92,7 @@ static char *render(void *arg, enum virtual_kind kind)
 	snap->identity = *fs->p->identity;
 	volume_gauges(fs->volume, snap->gauge);
 	snap->gauge[STATS_GAUGE_known_inodes] = lookup_nr(fs->lookups);
-	text = kind == VIRTUAL_STATS_JSON ? stats_render_json(snap)
-					  : stats_render_text(snap);
+	text = renderer[kind](snap);
 	free(snap);
 	return text;
 }

@@ -40,6 +40,7 @@ struct virtual_files {
 static const char *const names[VIRTUAL_NR] = {
 	[VIRTUAL_STATS] = "stats",
 	[VIRTUAL_STATS_JSON] = "stats.json",
+	[VIRTUAL_STATS_PROM] = "stats.prom",
 };
 
 enum virtual_kind virtual_kind(const char *name)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * /stats and /stats.json: files that are made when somebody looks them up.
+ * /stats, /stats.json and /stats.prom: files that are made when somebody looks
+ * them up.
  *
  * The kernel does not tell us of opens (fuse_ops.c), so a LOOKUP is the moment
  * of the snapshot: it mints a new nodeid with a text that never changes, of
@@ -27,6 +28,7 @@
 enum virtual_kind {
 	VIRTUAL_STATS,
 	VIRTUAL_STATS_JSON,
+	VIRTUAL_STATS_PROM,
 	VIRTUAL_NR,
 	VIRTUAL_NONE = -1,
 };

@@ -52,10 +52,11 @@ void stats_snapshot_take(struct stats *s, struct stats_snapshot *out);
 
 /*
  * The whole text, NUL-terminated, to be freed by the caller; NULL if there is
- * no memory.  The text is for people (100 columns), the JSON is versioned and
- * documented in STATS.md.
+ * no memory.  The text is for people (100 columns); the JSON is versioned, and
+ * documented in STATS.md; Prometheus' is its text format 0.0.4.
  */
 char *stats_render_text(const struct stats_snapshot *s);
 char *stats_render_json(const struct stats_snapshot *s);
+char *stats_render_prometheus(const struct stats_snapshot *s);
 
 #endif

@@ -515,7 +515,8 @@ static const char *const mount_text[] = {
 	"command returns when DIR can be used; its daemon stays in the "
 	"background until DIR is unmounted, and writes to syslog.",
 	"Without -o allow_other only you can enter DIR, not even root. Reading "
-	"DIR/stats or DIR/stats.json shows what the mount is doing.",
+	"DIR/stats, DIR/stats.json or DIR/stats.prom (for Prometheus) shows what "
+	"the mount is doing.",
 	"SIGTERM, SIGINT and SIGHUP end the daemon in order: all is written, "
 	"and DIR unmounted.",
 	NULL,

@@ -226,9 +226,9 @@ static const struct word words[] = {
 	{ "passwordfile", password_file, .arg = "FILE",
 	  .help = "As --password-file; for fstab." },
 	{ "stats", stats, .arg = "hidden|listed|off",
-	  .help = "How /stats and /stats.json show in the root folder: can be "
-		  "read but are not listed (the default), listed, or not "
-		  "there at all." },
+	  .help = "How /stats, /stats.json and /stats.prom show in the root "
+		  "folder: can be read but are not listed (the default), "
+		  "listed, or not there at all." },
 	{ "cache", cache, .arg = "SIZE",
 	  .help = "Memory for what is known of the tree; 128M by default." },
 	{ "commit", commit, .arg = "SECONDS",

@@ -66,6 +66,7 @@ Test(fuse_virtual, names)
 {
 	cr_assert_eq(virtual_kind("stats"), VIRTUAL_STATS);
 	cr_assert_eq(virtual_kind("stats.json"), VIRTUAL_STATS_JSON);
+	cr_assert_eq(virtual_kind("stats.prom"), VIRTUAL_STATS_PROM);
 	cr_assert_eq(virtual_kind("stats.jso"), VIRTUAL_NONE);
 	cr_assert_eq(virtual_kind("Stats"), VIRTUAL_NONE);
 	cr_assert_eq(virtual_kind(""), VIRTUAL_NONE);
