@@ -147,7 +147,7 @@ static bool wants_atime(const struct volume *v, const struct inode_item *i,
 		return true;
 	return before_or_same(&i->atime, &i->mtime) ||
 	       before_or_same(&i->atime, &i->ctime) ||
-	       now->tv_sec - i->atime.tv_sec >= DAY_SECONDS;
+	       now->tv_sec - DAY_SECONDS >= i->atime.tv_sec;
 }
 
 /* Whether the atime is due; the inode is in memory, as it was just used. */

@@ -470,6 +470,10 @@ struct renaming {
 /* Whether @dir is @in or lies below it. */
 static int is_below(struct txn *t, inum_t dir, const struct inode *in)
 {
+	/* Damage may make the parents a loop: one is marked, ever later. */
+	uint64_t steps = 0, until = 1;
+	inum_t mark = dir;
+
 	if (!S_ISDIR(in->i.mode))
 		return 0;
 	for (inum_t i = dir; i != VOLUME_ROOT;) {
@@ -485,6 +489,12 @@ static int is_below(struct txn *t, inum_t dir, const struct inode *in)
 		if (!up->i.nlink)
 			return 0;
 		i = up->i.parent;
+		if (i == mark)
+			return -EUCLEAN;
+		if (++steps == until) {
+			mark = i;
+			until *= 2;
+		}
 	}
 	return in->inum == VOLUME_ROOT;
 }
