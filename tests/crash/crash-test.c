@@ -151,8 +151,8 @@ int main(int argc, char **argv)
 		do_part(&run, crash_scenarios);
 		do_part(&run, crash_faults);
 	}
-	for (uint64_t i = 0;
-	     episodes ? i < episodes : !crash_time_is_up(&run); i++) {
+	for (uint64_t i = 0; episodes ? i < episodes : !crash_time_is_up(&run);
+	     i++) {
 		do_part(&run, crash_random_episode);
 		run.seed++;
 	}

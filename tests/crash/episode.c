@@ -212,8 +212,7 @@ static bool match_inodes(struct episode *e)
 	else
 		ok = snap_equal(&a, "model", &b, "volume", SNAP_FLAGS, stderr);
 	for (size_t i = 0; ok && i < a.nr; i++)
-		inomap_set(&e->l.map, a.entry[i].attr.ino,
-			   b.entry[i].attr.ino);
+		inomap_set(&e->l.map, a.entry[i].attr.ino, b.entry[i].attr.ino);
 	snap_free(&a);
 	snap_free(&b);
 	return ok;
@@ -233,8 +232,8 @@ static struct refmodel *model_of_new(struct volume *v)
 }
 
 bool episode_open(struct episode *e, struct crash_run *run,
-		  const struct testvol *t, struct emudev *d,
-		  struct refmodel *m, unsigned int depth)
+		  const struct testvol *t, struct emudev *d, struct refmodel *m,
+		  unsigned int depth)
 {
 	struct record *r;
 	int err;

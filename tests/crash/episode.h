@@ -29,8 +29,8 @@
 
 /* One run of the program: what all its episodes share. */
 struct crash_run {
-	uint64_t seed;	   /* of the episode, to repeat it */
-	uint64_t ops;	   /* of an episode */
+	uint64_t seed; /* of the episode, to repeat it */
+	uint64_t ops;  /* of an episode */
 	const struct workload_params *params;
 	unsigned int reorderings; /* tried at each event */
 	unsigned int go_on;	  /* one in so many images lives on */

@@ -17,8 +17,8 @@
 #include "tests/support/treesnap.h"
 
 #define NR_OPS 40
-#define NR_CRASHES 4	/* disks tried after each life */
-#define FAULTS_MAX 40	/* calls of one kind that fail in turn */
+#define NR_CRASHES 4  /* disks tried after each life */
+#define FAULTS_MAX 40 /* calls of one kind that fail in turn */
 #define GROWTHS_MAX 3
 #define FILL_BYTES 250000u
 
@@ -110,8 +110,7 @@ static bool try_crashes(struct episode *e)
 	if (!episode_try(e, nr, EMUDEV_KEEP, 0))
 		return false;
 	for (int i = 0; i < NR_CRASHES; i++)
-		if (!episode_try(e, nr, EMUDEV_REORDER,
-				 rng_next(&e->run->rng)))
+		if (!episode_try(e, nr, EMUDEV_REORDER, rng_next(&e->run->rng)))
 			return false;
 	return true;
 }
@@ -151,7 +150,7 @@ static bool each_in_turn(struct crash_run *run, const struct testvol *t,
 {
 	uint64_t step = 1 + nr / FAULTS_MAX, calls[EMUDEV_OP_NR];
 
-	for (uint64_t n = 1; n <= nr; n += step) {
+	for (uint64_t n = 1; n <= nr && !crash_time_is_up(run); n += step) {
 		struct fault once = { op, n, 1 };
 		struct fault for_ever = { op, n, UINT64_MAX };
 
@@ -219,14 +218,16 @@ static bool delete_all(struct episode *e)
 	return true;
 }
 
-static inum_t make_big_file(struct episode *e)
+/* A new file that grows; 0 after a failure or for want of space. */
+static inum_t make_big_file(struct episode *e, unsigned int n)
 {
-	struct op op = { .kind = OP_CREATE, .dir = VOLUME_ROOT, .name = "big" };
+	struct op op = { .kind = OP_CREATE, .dir = VOLUME_ROOT };
 	struct attr attr;
 
+	snprintf(op.name, sizeof(op.name), "big-%u", n);
 	op.set.mode = S_IFREG | 0600;
 	if (!lockstep_do(&e->l, &op) ||
-	    fsapi_refmodel.lookup(e->l.m, VOLUME_ROOT, "big", &attr))
+	    fsapi_refmodel.lookup(e->l.m, VOLUME_ROOT, op.name, &attr))
 		return 0;
 	return attr.ino;
 }
@@ -234,22 +235,25 @@ static inum_t make_big_file(struct episode *e)
 /* Until nothing goes any more: a file that grows, and whatever else. */
 static bool fill(struct episode *e, struct workload *w)
 {
-	inum_t big = make_big_file(e);
-	bool ok = big != 0;
+	inum_t big = 0;
+	bool ok = true;
 
-	for (uint64_t i = 0; ok && e->l.full < 20 && i < 2000; i++) {
+	for (unsigned int i = 0; ok && e->l.full < 20 && i < 2000; i++) {
 		struct op more = { .kind = OP_WRITE,
-				   .ino = big,
-				   .offset = i * FILL_BYTES,
+				   .offset = (uint64_t)i * FILL_BYTES,
 				   .len = FILL_BYTES,
 				   .pattern = i + 1 };
 		struct op op;
 
+		/* The workload may have deleted it. */
+		if (!big || !refmodel_exists(e->l.m, big))
+			big = make_big_file(e, i);
 		workload_next(w, e->l.m, &op);
 		workload_phase(w, PHASE_GROW, 10);
-		ok = lockstep_do(&e->l, &op) &&
-		     (!refmodel_exists(e->l.m, big) ||
-		      lockstep_do(&e->l, &more));
+		ok = lockstep_do(&e->l, &op);
+		more.ino = big;
+		if (ok && big && refmodel_exists(e->l.m, big))
+			ok = lockstep_do(&e->l, &more);
 	}
 	if (ok && !e->l.full)
 		fprintf(stderr, "the container never became full\n");
@@ -308,11 +312,14 @@ bool crash_faults(struct crash_run *run)
 	ok = one_life(run, &t, &none, calls);
 	for (int op = 0; ok && op < EMUDEV_OP_BACK; op++)
 		ok = each_in_turn(run, &t, op, calls[op]);
-	for (uint64_t n = 1; ok && n <= GROWTHS_MAX; n++) {
+	for (uint64_t n = 1; ok && n <= GROWTHS_MAX && !crash_time_is_up(run);
+	     n++) {
 		ok = refuse_growth(run, &t, n);
 		if (!ok)
-			fprintf(stderr, "growth is refused from number %" PRIu64
-				" on\n", n);
+			fprintf(stderr,
+				"growth is refused from number %" PRIu64
+				" on\n",
+				n);
 	}
 	run->go_on = go_on;
 	testvol_destroy(&t);

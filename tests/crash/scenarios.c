@@ -76,8 +76,7 @@ static inum_t find(struct episode *e, inum_t dir, const char *name)
 	return attr.ino;
 }
 
-static void script_op(struct episode *e, const struct script *s,
-		      struct op *op)
+static void script_op(struct episode *e, const struct script *s, struct op *op)
 {
 	inum_t dir = find(e, VOLUME_ROOT, s->dir);
 
@@ -91,8 +90,8 @@ static void script_op(struct episode *e, const struct script *s,
 		strcpy(op->new_name, s->new_name);
 	}
 	if (s->kind == OP_LINK)
-		op->ino = find(e, find(e, VOLUME_ROOT, s->new_dir),
-			       s->new_name);
+		op->ino =
+			find(e, find(e, VOLUME_ROOT, s->new_dir), s->new_name);
 	if (s->kind == OP_WRITE || s->kind == OP_FSYNC) {
 		op->ino = find(e, dir, s->name);
 		op->dir = 0;

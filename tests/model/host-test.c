@@ -405,10 +405,10 @@ static int own_whiteout(int fd, const char *name, int new_fd,
 	if (!S_ISCHR(white.st_mode) || white.st_rdev ||
 	    white.st_ino == source.st_ino)
 		return 0;
-	return result(fchownat(fd, name, source.st_uid,
-			       dir.st_mode & S_ISGID ? (gid_t)-1
-						     : source.st_gid,
-			       AT_SYMLINK_NOFOLLOW));
+	return result(
+		fchownat(fd, name, source.st_uid,
+			 dir.st_mode & S_ISGID ? (gid_t)-1 : source.st_gid,
+			 AT_SYMLINK_NOFOLLOW));
 }
 
 static int h_rename(void *fs, inum_t dir, const char *name, inum_t new_dir,
@@ -689,7 +689,8 @@ static bool run(struct lockstep *l, uint64_t seed, uint64_t steps,
 			continue;
 		if (!lockstep_do(l, &op))
 			return false;
-		if (l->step % 500 == 0 && !lockstep_compare(l, SNAP_TIMES | SNAP_ATIME))
+		if (l->step % 500 == 0 &&
+		    !lockstep_compare(l, SNAP_TIMES | SNAP_ATIME))
 			return false;
 	}
 	return lockstep_compare(l, SNAP_TIMES | SNAP_ATIME);

@@ -34,9 +34,9 @@
 
 enum step_kind {
 	STEP_OP,
-	STEP_COMPARE,	/* all of both */
-	STEP_REMOUNT,	/* close, check, open, compare */
-	STEP_CRASH,	/* sync, abandon, check, open, compare */
+	STEP_COMPARE, /* all of both */
+	STEP_REMOUNT, /* close, check, open, compare */
+	STEP_CRASH,   /* sync, abandon, check, open, compare */
 	STEP_READ_SLOWLY,
 };
 
@@ -52,8 +52,8 @@ struct options {
 	uint64_t rounds; /* 0: until the time is up */
 	uint64_t steps;	 /* a round */
 	unsigned int seconds;
+	time_t end;		     /* unless there are rounds */
 	const struct scheme *scheme; /* NULL: by chance */
-	uint64_t stop_at;	     /* repeat up to this step */
 	bool verbose, shrink;
 };
 
@@ -181,16 +181,14 @@ static bool counts_agree(struct round *r, const struct check_result *c)
 {
 	uint64_t inodes = c->files + c->folders + c->others;
 
-
 	if (inodes == refmodel_nr_inodes(r->l.m) && !c->orphans &&
 	    c->blocks_data == refmodel_nr_blocks(r->l.m))
 		return true;
 	fprintf(stderr,
-		"check counts %" PRIu64 " inodes, %" PRIu64
-		" orphans, %" PRIu64 " blocks of data; the model %zu, 0, %" PRIu64
-		"\n",
-		inodes, c->orphans, c->blocks_data,
-		refmodel_nr_inodes(r->l.m), refmodel_nr_blocks(r->l.m));
+		"check counts %" PRIu64 " inodes, %" PRIu64 " orphans, %" PRIu64
+		" blocks of data; the model %zu, 0, %" PRIu64 "\n",
+		inodes, c->orphans, c->blocks_data, refmodel_nr_inodes(r->l.m),
+		refmodel_nr_blocks(r->l.m));
 	return false;
 }
 
@@ -320,8 +318,7 @@ static size_t history_bytes(const struct options *o)
 
 static struct history *history_new(const struct options *o)
 {
-	struct history *h = mmap(NULL, history_bytes(o),
-				 PROT_READ | PROT_WRITE,
+	struct history *h = mmap(NULL, history_bytes(o), PROT_READ | PROT_WRITE,
 				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	if (h == MAP_FAILED) {
@@ -345,6 +342,11 @@ static bool last_steps(struct round *r)
 	return do_step(r, &compare) && do_step(r, &remount_it);
 }
 
+static bool time_is_up(const struct options *o)
+{
+	return !o->rounds && time(NULL) >= o->end;
+}
+
 static bool run_round(const struct options *o, uint64_t seed,
 		      struct history *history)
 {
@@ -360,7 +362,7 @@ static bool run_round(const struct options *o, uint64_t seed,
 	testvol_shape_print(&r.shape, shape, sizeof(shape));
 	if (o->verbose)
 		fprintf(stderr, "seed %" PRIu64 ": %s\n", seed, shape);
-	while (ok && r.done < o->steps) {
+	while (ok && r.done < o->steps && !time_is_up(o)) {
 		alarm(HANG_SECONDS);
 		choose_step(&r, &w, &rng, &s);
 		remember(history, &s);
@@ -513,13 +515,12 @@ int main(int argc, char **argv)
 		.seconds = 20,
 	};
 	uint64_t passed = 0, failed = 0;
-	time_t end;
 
 	if (!parse(&o, argc, argv))
 		return usage();
 	last_words_init();
-	end = time(NULL) + o.seconds;
-	for (uint64_t i = 0; o.rounds ? i < o.rounds : time(NULL) < end; i++) {
+	o.end = time(NULL) + o.seconds;
+	for (uint64_t i = 0; o.rounds ? i < o.rounds : !time_is_up(&o); i++) {
 		if (o.shrink ? shrunk_round(&o, o.seed + i)
 			     : run_round(&o, o.seed + i, NULL))
 			passed++;

@@ -135,8 +135,8 @@ static bool allocate(struct shared *s, struct rng *rng, unsigned int n)
 	uint64_t len = (1 + rng_below(rng, CHUNK_BLOCKS)) * BLOCK;
 	int err;
 
-	err = volume_fallocate(s->v, s->file[n], modes[rng_below(rng, 3)],
-			       from, len);
+	err = volume_fallocate(s->v, s->file[n], modes[rng_below(rng, 3)], from,
+			       len);
 	return !err || complain("fallocate", err);
 }
 
@@ -237,9 +237,8 @@ static bool look_up(struct shared *s, struct rng *rng)
 /* Names that come and go; a folder may itself have been moved meanwhile. */
 static inum_t some_folder(struct shared *s, struct rng *rng)
 {
-	return rng_one_in(rng, 2)
-		       ? s->dir
-		       : s->folder[rng_below(rng, SHARED_FOLDERS)];
+	return rng_one_in(rng, 2) ? s->dir
+				  : s->folder[rng_below(rng, SHARED_FOLDERS)];
 }
 
 static void some_name(struct rng *rng, char *name)

@@ -52,8 +52,8 @@ void slow_reader_watch(struct slow_reader *r, const struct refmodel *m)
 		struct slow_name *n = &r->names[i];
 		inum_t ino = 0;
 
-		while (at < nr && strcmp(refmodel_entry(m, r->dir, at, &ino),
-					 n->name) < 0)
+		while (at < nr &&
+		       strcmp(refmodel_entry(m, r->dir, at, &ino), n->name) < 0)
 			at++;
 		if (at == nr ||
 		    strcmp(refmodel_entry(m, r->dir, at, &ino), n->name) ||

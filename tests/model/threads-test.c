@@ -77,9 +77,8 @@ static _Thread_local inum_t home;
 
 static int home_lookup(void *fs, inum_t dir, const char *name, struct attr *out)
 {
-	return volume_lookup(fs, dir,
-			     dir == home && !strcmp(name, "..") ? "." : name,
-			     out);
+	return volume_lookup(
+		fs, dir, dir == home && !strcmp(name, "..") ? "." : name, out);
 }
 
 struct home_emit {
@@ -154,8 +153,8 @@ static void *work(void *arg)
 		w->steps++;
 	}
 	w->doing = "compare";
-	w->ok = w->ok && (w->crew->failed || lockstep_compare(&w->l,
-							      SNAP_SPACE));
+	w->ok = w->ok &&
+		(w->crew->failed || lockstep_compare(&w->l, SNAP_SPACE));
 	if (!w->ok)
 		w->crew->failed = true;
 	w->doing = "ended";
@@ -224,8 +223,7 @@ static void *watch_numbers(void *arg)
 static void print_worker(const struct worker *w, const char *name)
 {
 	fprintf(stderr, "  %s %u: %llu steps, now: %s\n", name, w->index,
-		(unsigned long long)w->steps,
-		atomic_load(&w->doing));
+		(unsigned long long)w->steps, atomic_load(&w->doing));
 }
 
 static void dump_and_abort(struct crew *c)
@@ -368,8 +366,7 @@ static bool run(struct crew *c, unsigned int seconds)
 {
 	struct check_result r;
 
-	if (!set_up(c) || !run_threads(c, seconds) ||
-	    !shared_check(&c->shared))
+	if (!set_up(c) || !run_threads(c, seconds) || !shared_check(&c->shared))
 		return false;
 	if (testvol_close(&c->t) || !testvol_check(&c->t, c->t.d, &r))
 		return false;

@@ -38,7 +38,7 @@ struct lockstep {
 	unsigned int flags; /* enum op_compare_flags */
 	bool allow_full;    /* -ENOSPC and -EDQUOT may be met */
 	enum lockstep_faults faults;
-	bool verbose;	    /* print each operation before it is done */
+	bool verbose; /* print each operation before it is done */
 	/* Called before each operation, after the tick; may be NULL. */
 	void (*before)(void *arg);
 	void *before_arg;
@@ -46,7 +46,7 @@ struct lockstep {
 	uint64_t step;
 	uint64_t count[OP_NR],
 		failed[OP_NR]; /* failed: an error, as expected */
-	uint64_t nr_faults; /* operations that met one */
+	uint64_t nr_faults;    /* operations that met one */
 	uint64_t full;	       /* times there was no space */
 };
 

@@ -640,8 +640,7 @@ static void rename_replace(struct refmodel *m, struct rename *r)
 	add_name(r->to_dir, r->to, r->source->attr.ino);
 	rename_moved(m, r->source, r->from_dir, r->to_dir);
 	if (r->flags & RENAME_WHITEOUT)
-		add_inode(m, r->from_dir->attr.ino, r->from, S_IFCHR,
-			  &owner);
+		add_inode(m, r->from_dir->attr.ino, r->from, S_IFCHR, &owner);
 }
 
 static int m_rename(void *fs, inum_t dir, const char *name, inum_t new_dir,

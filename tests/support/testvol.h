@@ -19,8 +19,8 @@ struct testvol_shape {
 	const struct scheme *scheme;
 	uint32_t sector_bytes;
 	bool integrity;
-	uint64_t limit_blocks;	/* of the container; 0: none */
-	uint64_t host_bytes;	/* how far the disk can grow */
+	uint64_t limit_blocks; /* of the container; 0: none */
+	uint64_t host_bytes;   /* how far the disk can grow */
 	size_t cache_bytes;
 	unsigned int max_node_items;
 	unsigned int commit_seconds;

@@ -82,7 +82,7 @@ struct workload_params {
 	unsigned int xattr_names; /* how many different ones */
 	bool trusted_only;	  /* name space of xattrs */
 	bool wrong_inodes;	  /* numbers that were never given out */
-	bool no_zeros;	    /* write no zeros, which look like holes */
+	bool no_zeros;		  /* write no zeros, which look like holes */
 	bool odd_times;		  /* any 64-bit seconds */
 };
 
