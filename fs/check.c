@@ -19,6 +19,7 @@
 #include "cipher/tag.h"
 #include "fs/check_inodes.h"
 #include "fs/container.h"
+#include "fs/dir.h"
 #include "fs/vol.h"
 
 #define REGION_BYTES (REGION_BLOCKS / 8)
@@ -41,6 +42,8 @@ struct check {
 	uint64_t extent_end, symlink_bytes;
 	uint64_t xattr_left;		/* bytes still to come */
 	struct key xattr_next;
+	uint64_t last_cookie;		/* the name before, in this folder */
+	char last_name[NAME_BYTES_MAX + 1];
 };
 
 static void found(struct check *c, const char *format, ...)
@@ -343,6 +346,26 @@ static void xattr_item(struct check *c, const struct key *key,
 	c->xattr_next.offset++;
 }
 
+/* A name is found by its hash alone; those of one hash are neighbours. */
+static void check_name(struct check *c, const struct key *key,
+		       const struct disk_dirent *d)
+{
+	char name[NAME_BYTES_MAX + 1];
+	struct dir_name n;
+
+	memcpy(name, d->name, d->name_len);
+	name[d->name_len] = '\0';
+	if (dir_hash(c->v, name, &n) || (n.cookie ^ key->offset) >> 8)
+		found(c, "inode %llu: a name stands where it is not looked "
+		      "for", (unsigned long long)key->inum);
+	if (!((c->last_cookie ^ key->offset) >> 8) &&
+	    !strcmp(c->last_name, name))
+		found(c, "inode %llu: a name is there twice",
+		      (unsigned long long)key->inum);
+	c->last_cookie = key->offset;
+	memcpy(c->last_name, name, d->name_len + 1u);
+}
+
 static void dirent_item(struct check *c, const struct key *key,
 			const void *value)
 {
@@ -350,6 +373,7 @@ static void dirent_item(struct check *c, const struct key *key,
 	struct check_inode *child = check_inode_at(&c->inodes,
 						   le64_get(d->inum));
 
+	check_name(c, key, d);
 	if (c->now)
 		c->now->entries++;
 	if (!child)
@@ -377,6 +401,7 @@ static void end_inode(struct check *c)
 		      (unsigned long long)c->now->size);
 	c->now = NULL;
 	c->xattr_left = c->symlink_bytes = c->extent_end = 0;
+	c->last_cookie = 0;
 }
 
 static void inode_item(struct check *c, const struct key *key,
