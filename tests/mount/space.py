@@ -337,7 +337,9 @@ def p24_sixteen_tebibytes_give_no_wrapped_numbers(t):
     check(0 < st.f_bavail <= st.f_bfree <= st.f_blocks <= 1 << 33,
           f"blocks {st.f_blocks}, free {st.f_bfree}, avail {st.f_bavail}")
     host = os.statvfs(t.top)
-    check(st.f_bavail * 4096 <= host.f_bavail * host.f_frsize + 64 * MIB,
+    # The host keeps some for root.
+    free = host.f_bfree if t.is_root else host.f_bavail
+    check(st.f_bavail * 4096 <= free * host.f_frsize + 500 * MIB,
           "free exceeds what the host has")
     between(os.stat(t.container).st_blocks * 512, MIB, 600 * MIB,
             "bytes the new container takes on the host")
