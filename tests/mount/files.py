@@ -541,6 +541,28 @@ def writing_moves_mtime_and_ctime_and_setting_times_lasts(t):
 
 
 @test(folder=True)
+def td8_times_of_overwritten_files_stay_as_they_were_shown(t):
+    """What the kernel told programs is what a remount tells: make, git and
+    rsync compare it."""
+    t.setup()
+    for i in range(100):
+        path = f"{t.dir}/{i}"
+        write_file(path, b"x" * 5000)
+        time.sleep(0.002)
+        write_file(path, b"y" * (6000 + i), sync=i % 3 == 0)
+        if i % 4 == 0:
+            os.rename(path, path + "r")
+    shown = {n: os.stat(f"{t.dir}/{n}") for n in os.listdir(t.dir)}
+    t.remount()
+    wrong = [n for n, st in shown.items()
+             if os.stat(f"{t.dir}/{n}").st_mtime_ns != st.st_mtime_ns]
+    equal(len(wrong), 0, "files with another mtime after the remount")
+    wrong = [n for n, st in shown.items()
+             if os.stat(f"{t.dir}/{n}").st_ctime_ns != st.st_ctime_ns]
+    equal(len(wrong), 0, "files with another ctime after the remount")
+
+
+@test(folder=True)
 def folders_change_their_times_with_their_entries(t):
     t.setup()
     d = t.dir + "/d"
