@@ -516,6 +516,7 @@ static int publish(struct commit *c, enum commit_why why)
 	if (err)
 		return err;
 	c->super.commit = c->number;
+	c->super.base = v->super.commit;
 	c->super.limit_blocks = v->super.limit_blocks;
 	c->super.header_sequence = v->h->sequence;
 	c->super.compat = v->h->compat;

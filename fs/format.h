@@ -182,10 +182,13 @@ struct disk_super_body {
 	le64 anchor_sequence;
 	uint8_t anchor_chain[16];
 	struct disk_super_extent log[8];
-	uint8_t zero[3696];
+	le64 base;
+	uint8_t zero[3688];
 };
 static_assert(sizeof(struct disk_super_body) == 4032, "FORMAT.md, Superblock");
 static_assert(offsetof(struct disk_super_body, log) == 208,
+	      "FORMAT.md, Superblock");
+static_assert(offsetof(struct disk_super_body, base) == 336,
 	      "FORMAT.md, Superblock");
 
 #define SUPER_FLAG_CLEAN 1u

@@ -92,7 +92,7 @@ static_assert(sizeof(struct disk_info) == 64, "FORMAT.md, Volume tree");
 struct disk_summary {
 	le32 backed;		/* granules that the host has given space */
 	le32 nodes;		/* granules kept for nodes */
-	le32 free;		/* blocks free in backed granules */
+	le32 free;		/* blocks free in backed data granules */
 	le32 longest;		/* longest free run of blocks, outside node
 				   granules */
 };

@@ -223,6 +223,18 @@ void header_destroy(struct header *h)
 
 /* Reading */
 
+/* A copy that was cut short: damage if it was one, else not ours. */
+static int read_stump(struct container *c, unsigned int copy)
+{
+	uint8_t block[BLOCK_BYTES];
+	int err = container_read(c, copy_block[copy], 1, block);
+
+	if (err)
+		return err;
+	return memcmp(block, HEADER_MAGIC, sizeof(HEADER_MAGIC) - 1)
+		       ? -ENOMSG : -EUCLEAN;
+}
+
 /* One copy; @h is empty.  Returns as header_read(). */
 static int read_copy(struct header *h, struct container *c, unsigned int copy)
 {
@@ -230,7 +242,7 @@ static int read_copy(struct header *h, struct container *c, unsigned int copy)
 	int err;
 
 	if (nr < copy_block[copy] + HEADER_BLOCKS)
-		return -ENOMSG;
+		return nr > copy_block[copy] ? read_stump(c, copy) : -ENOMSG;
 	h->raw = malloc(HEADER_AREA_BYTES);
 	if (!h->raw)
 		return -ENOMEM;

@@ -2,8 +2,9 @@
 /*
  * Opening.  A disk that ignored a flush may have kept a superblock and lost
  * nodes that it reaches (TD9).  So after an unclean end all young nodes are
- * walked first; if one is missing, the commit before is used: what it reaches
- * has not been overwritten, since frees are held for two commits.
+ * walked first; if one is missing, the commit it was made from is used: what
+ * that one reaches has not been overwritten, since frees are held for two
+ * commits.
  */
 #include "fs/load.h"
 
@@ -124,7 +125,7 @@ static int walk_young(struct txn *t, struct tree *tree, uint64_t birth)
 	return err;
 }
 
-static int load(struct volume *v, bool walk)
+static int load(struct volume *v, const struct super *sb)
 {
 	struct txn t;
 	int err = txn_begin(&t, v, TXN_READ, 0, 0);
@@ -135,10 +136,10 @@ static int load(struct volume *v, bool walk)
 	err = load_roots(&t);
 	if (!err)
 		err = load_space(&t);
-	if (!err && walk && v->super.commit > 1) {
-		err = walk_young(&t, &v->vt, v->super.commit - 1);
+	if (!err && !sb->clean && sb->base) {
+		err = walk_young(&t, &v->vt, sb->base + 1);
 		if (!err)
-			err = walk_young(&t, &v->ft, v->super.commit - 1);
+			err = walk_young(&t, &v->ft, sb->base + 1);
 	}
 	vol_unlock(v);
 	txn_end(&t);
@@ -175,11 +176,53 @@ void load_undo(struct volume *v)
 	node_store_forget(&v->store);
 }
 
+static const struct super *with_commit(const struct super *all,
+				       unsigned int nr, uint64_t commit)
+{
+	for (unsigned int i = 0; i < nr; i++)
+		if (all[i].commit == commit)
+			return &all[i];
+	return NULL;
+}
+
+/* Load @sb or, if its trees are incomplete, those it was made from. */
+static int load_or_base(struct volume *v, const struct super *all,
+			unsigned int nr)
+{
+	/* Numbers once seen in a ring are not used again. */
+	uint64_t epoch = all[0].commit + 1;
+	const struct super *sb = &all[0];
+	int err;
+
+	/*
+	 * Only one step back: what older ones reach may have been overwritten.
+	 */
+	for (unsigned int steps = 0;; steps++) {
+		bool whole;
+
+		err = begin(v, sb, epoch);
+		whole = !err;
+		if (!err)
+			err = load(v, sb);
+		if (!err)
+			return 0;
+		load_undo(v);
+		if (!whole || steps || (err != -EBADMSG && err != -EUCLEAN))
+			return err;
+		vol_report(v, err, "commit %llu is incomplete: going back to "
+			   "the one before, commit %llu",
+			   (unsigned long long)sb->commit,
+			   (unsigned long long)sb->base);
+		sb = with_commit(all, nr, sb->base);
+		if (!sb)
+			return err;
+	}
+}
+
 int load_newest(struct volume *v)
 {
 	struct super *all = calloc(RING_SLOTS, sizeof(*all));
-	unsigned int nr, unreadable, i;
-	bool cut;
+	unsigned int nr, unreadable;
 	int err = all ? 0 : -ENOMEM;
 
 	if (!err)
@@ -187,26 +230,8 @@ int load_newest(struct volume *v)
 				     v->h->uuid, v->keys, v->c);
 	if (!err && !nr)
 		err = unreadable ? -EBADMSG : -EUCLEAN;
-	for (i = 0; !err && i < nr; i++) {
-		/* Numbers once seen in a ring are not used again. */
-		err = begin(v, &all[i], all[0].commit + 1);
-		cut = err == -EUCLEAN;
-		if (!err)
-			err = load(v, !all[i].clean);
-		if (!err)
-			break;
-		load_undo(v);
-		if (cut)
-			break;
-		/* Older ones than the one before may have been overwritten. */
-		if (i + 1 < nr && i < 1 &&
-		    (err == -EBADMSG || err == -EUCLEAN)) {
-			vol_report(v, err, "commit %llu is incomplete: going "
-				   "back to the one before",
-				   (unsigned long long)all[i].commit);
-			err = 0;
-		}
-	}
+	if (!err)
+		err = load_or_base(v, all, nr);
 	free(all);
 	return err;
 }

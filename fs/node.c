@@ -357,7 +357,7 @@ static struct node_aad make_aad(const uint8_t uuid[static UUID_BYTES],
 	return aad;
 }
 
-/* Tweak of the hint: that of the node's first block, with its session. */
+/* Tweak of the hint: the first block's number; the session is inside. */
 static void hint_tweak(const struct ptr *p, uint8_t tweak[static TWEAK_BYTES])
 {
 	le64 low = le64_of(p->block), high = le64_of(0);

@@ -36,6 +36,7 @@ static void encode_body(const struct super *sb, struct disk_super_body *d)
 {
 	memset(d, 0, sizeof(*d));
 	d->commit = le64_of(sb->commit);
+	d->base = le64_of(sb->base);
 	d->nr_blocks = le64_of(sb->nr_blocks);
 	d->limit_blocks = le64_of(sb->limit_blocks);
 	d->header_sequence = le64_of(sb->header_sequence);
@@ -60,6 +61,7 @@ static int decode_body(const struct disk_super_body *d, struct super *sb)
 {
 	memset(sb, 0, sizeof(*sb));
 	sb->commit = le64_get(d->commit);
+	sb->base = le64_get(d->base);
 	sb->nr_blocks = le64_get(d->nr_blocks);
 	sb->limit_blocks = le64_get(d->limit_blocks);
 	sb->header_sequence = le64_get(d->header_sequence);
@@ -105,7 +107,8 @@ static bool node_in_range(const struct super *sb, const struct ptr *p)
 
 static int validate_super(const struct super *sb)
 {
-	if (sb->commit == 0 || sb->header_sequence == 0)
+	if (sb->commit == 0 || sb->base >= sb->commit ||
+	    sb->header_sequence == 0)
 		return -EUCLEAN;
 	if (sb->nr_blocks < CONTAINER_BLOCKS_MIN ||
 	    sb->nr_blocks > NR_BLOCKS_MAX || sb->limit_blocks > NR_BLOCKS_MAX)

@@ -28,6 +28,7 @@ struct super_anchor {
 
 struct super {
 	uint64_t commit;       /* 1 is the first */
+	uint64_t base;			/* commit its trees were made from; 0: none */
 	struct ptr root;       /* of the volume tree */
 	uint64_t nr_blocks;    /* backed now */
 	uint64_t limit_blocks; /* --size; 0: none */

@@ -224,7 +224,8 @@ void open_super(void)
 	want(nr_log <= 8, "log", nr_log);
 	want(!memcmp(super + 64, super + 120, 56), "root twice", 0);
 	want(zero(super + 208 + 16 * nr_log, 16 * (8 - nr_log)), "log", 0);
-	want(zero(super + 336, 3696), "zeros", 0);
+	want(u64(super + 336) < u64(super), "base", u64(super + 336));
+	want(zero(super + 344, 3688), "zeros", 0);
 }
 
 struct pointer get_pointer(const uint8_t *p)

@@ -98,6 +98,49 @@ Test(load, TD9_lost_node_of_the_newest_commit)
 	t.d = before;
 }
 
+/* What a header change copies is no more complete than it was before. */
+Test(load, TD9_a_header_change_does_not_hide_the_commit_before)
+{
+	block_t written[200];
+	unsigned int nr = two_commits(written, 200);
+	static const uint8_t zeros[BLOCK_BYTES];
+	struct nonce_source src;
+
+	cr_assert_gt(nr, 1);
+	unitvol_abandon(&t);
+	cr_assert_eq(nonce_source_init(&src), 0);
+	/* The last thing written before the flush is the volume tree's root. */
+	emudev_poke(t.d, written[nr - 1], 0, zeros, sizeof(zeros));
+	for (unsigned int i = 0; i < 3; i++)
+		cr_assert_eq(super_replace_header(&t.h, &t.keys, &src,
+						  emudev_container(t.d)), 0);
+	nonce_source_destroy(&src);
+	cr_assert_eq(try_open(), 0);
+	cr_assert(unitvol_said(&t, "going back to the one before"));
+	cr_assert(is_there("old7"));
+	cr_assert(!is_there("new"));
+}
+
+/* A commit made from one that was gone back to, and incomplete as well. */
+Test(load, TD9_going_back_past_a_commit_that_was_skipped)
+{
+	block_t written[200];
+	unsigned int nr = two_commits(written, 200);
+	static const uint8_t zeros[BLOCK_BYTES];
+
+	cr_assert_gt(nr, 1);
+	unitvol_abandon(&t);
+	emudev_poke(t.d, written[nr - 1], 0, zeros, sizeof(zeros));
+	cr_assert_eq(try_open(), 0);
+	unitvol_file(&t, "more");
+	unitvol_sync(&t);
+	emudev_poke(t.d, t.v->super.root.block, 0, zeros, sizeof(zeros));
+	unitvol_abandon(&t);
+	cr_assert_eq(try_open(), 0);
+	cr_assert(is_there("old7"));
+	cr_assert(!is_there("more"));
+}
+
 Test(load, TD9_both_newest_commits_lost_is_damage)
 {
 	block_t written[200];
