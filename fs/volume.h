@@ -14,8 +14,10 @@
  *
  * An inode without a name lives on, as an orphan, until volume_reap().
  * Durability: what volume_fsync() or volume_sync() returned 0 for is there after
- * any crash; other changes are there after at most the commit interval, each
- * whole or not at all, in order.
+ * any crash; other changes are there after at most the commit interval, in
+ * order and each whole or not at all, but for these, of which a crash may show a
+ * first part: writes of more than 1 MiB, cuts that leave part of a block (its
+ * rest is zeroed first), and holes, reservations and removals of many blocks.
  */
 #ifndef FS_VOLUME_H
 #define FS_VOLUME_H
@@ -81,8 +83,9 @@ struct volume_options {
 
 /*
  * Open the newest complete commit.  @c, @h and @keys stay the caller's and must
- * outlive the volume.  Unless read-only, starts the commit thread, sweeps
- * orphans left by a crash, and writes a commit that says "in use".
+ * outlive the volume.  Unless read-only, starts the commit thread and sweeps
+ * orphans left by a crash.  The mount's first commit, with its first change,
+ * says "in use".
  *
  * Returns 0; -EUCLEAN or -EBADMSG: no superblock or tree that can be used.
  */
