@@ -17,6 +17,7 @@ extern const struct tool_command list_command;
 extern const struct tool_command mount_command;
 /* As mount(8) calls it for fstab, under the names in tusk.c. */
 extern const struct tool_command mount_helper_command;
+extern const struct tool_command replay_command;
 extern const struct tool_command trace_info_command;
 extern const struct tool_command umount_command;
 

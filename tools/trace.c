@@ -46,7 +46,7 @@ static void print_files(const struct trace *t)
 			putchar('+');
 		for (const char *c = base_name(t->file[i].path); *c; c++)
 			putchar((unsigned char)*c < ' ' || *c == 127 ? '?'
-								      : *c);
+								     : *c);
 	}
 }
 

@@ -9,6 +9,7 @@
 #include <archive_entry.h>
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,9 +34,16 @@ struct input {
 static int fail(struct input *in)
 {
 	const char *text = archive_error_string(in->a);
+	const int err = archive_errno(in->a);
 
-	strncpy(in->error, text ? text : "can't be read",
-		sizeof(in->error) - 1);
+	/* Of the two its texts say least about. */
+	if (!text)
+		text = "can't be read";
+	else if (strncmp(text, "Error reading fd", 16) == 0 && err > 0)
+		text = strerrordesc_np(err);
+	else if (strstr(text, "No progress is possible"))
+		text = "truncated xz input";
+	snprintf(in->error, sizeof(in->error), "%s", text);
 	in->at_end = true;
 	return -EIO;
 }

@@ -11,8 +11,9 @@
 #include "tools/command.h"
 #include "tools/replay/reader.h"
 
-enum tool_exit option_format(void *field, const struct tool_option *o,
-			     const char *value); /* const struct reader_format * */
+enum tool_exit
+option_format(void *field, const struct tool_option *o,
+	      const char *value); /* const struct reader_format * */
 enum tool_exit option_event(void *field, const struct tool_option *o,
 			    const char *value); /* char */
 /* struct option_number: a whole number from 1 to 2^32 - 1 */
@@ -21,12 +22,15 @@ enum tool_exit option_count(void *field, const struct tool_option *o,
 
 /* Rows for a struct reader_options at @at. */
 #define READER_OPTIONS(at)                                                     \
-	{ "format", 0, "F",                                                    \
-	  (at) + offsetof(struct reader_options, format), option_format,      \
+	{ "format",                                                            \
+	  0,                                                                   \
+	  "F",                                                                 \
+	  (at) + offsetof(struct reader_options, format),                      \
+	  option_format,                                                       \
 	  "What the trace is, where its first lines don't tell; see below." }, \
 	{                                                                      \
 		"event", 0, "Q|D|C",                                           \
-			(at) + offsetof(struct reader_options, event),        \
+			(at) + offsetof(struct reader_options, event),         \
 			option_event,                                          \
 			"Which events of a block trace count, each I/O once: " \
 			"queued (what was asked for, and the default where "   \

@@ -23,7 +23,7 @@
 
 enum reader_result {
 	READER_RECORD,
-	READER_BAD,    /* see bad_line and bad_reason */
+	READER_BAD, /* see bad_line and bad_reason */
 	READER_END,
 	READER_FAILED, /* nothing more can be read; see error */
 };

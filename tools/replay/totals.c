@@ -28,8 +28,7 @@ static int need_target(struct trace_totals *t, uint32_t id)
 		grown = reallocarray(t->target, room, sizeof(*grown));
 		if (!grown)
 			return -ENOMEM;
-		memset(grown + t->room, 0,
-		       (room - t->room) * sizeof(*grown));
+		memset(grown + t->room, 0, (room - t->room) * sizeof(*grown));
 		t->target = grown;
 		t->room = room;
 	}

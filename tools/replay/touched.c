@@ -130,8 +130,8 @@ static void set_bits(struct touched *t, struct chunk *c, unsigned int first,
 {
 	while (first < end) {
 		const unsigned int word = first / 64, low = first % 64;
-		const unsigned int high =
-			end - word * 64 < 64 ? end - word * 64 : 64;
+		const unsigned int high = end - word * 64 < 64 ? end - word * 64
+							       : 64;
 		const uint64_t mask = mask_of(low, high);
 		const int fresh = __builtin_popcountll(mask & ~c->bits[word]);
 
