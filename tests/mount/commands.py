@@ -320,7 +320,8 @@ def umount_lazy_detaches_and_finishes_at_the_last_close(t):
     fd = os.open(t.dir + "/f", os.O_RDWR | os.O_CREAT)
     os.write(fd, b"before ")
     process = subprocess.Popen([t.binary, "umount", "--lazy", t.point],
-                               stdin=subprocess.DEVNULL)
+                               stdin=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
     wait_until(lambda: not mount_points(t.top), 60, "the mount is detached")
     os.write(fd, b"after")
     os.close(fd)

@@ -87,8 +87,10 @@ def become_user(options):
             argv += ["--scheme", options.scheme]
         if options.on:
             argv += ["--on", options.on]
+        again = f"--tusk {options.tusk} " if options.tusk else ""
         env = {**os.environ, "HOME": work, "USER": options.as_user,
-               "LOGNAME": options.as_user}
+               "LOGNAME": options.as_user,
+               "TUSK_TEST_REPEAT": f"{again}--as-user {options.as_user}"}
         groups = os.getgrouplist(options.as_user, user.pw_gid)
         return subprocess.run(
             argv + options.names, env=env, cwd="/",
@@ -248,7 +250,9 @@ def clean(pid, top):
 
 def repeat(options, name):
     words = ["tests/mount/run.py"]
-    if options.tusk:
+    if "TUSK_TEST_REPEAT" in os.environ:
+        words.append(os.environ["TUSK_TEST_REPEAT"])
+    elif options.tusk:
         words += ["--tusk", options.tusk]
     if options.on:
         words += ["--on", options.on]

@@ -115,6 +115,9 @@ def w23_programs_read_stats(t):
     t.setup()
     for name in NAMES:
         path = f"{t.point}/{name}"
+        for old in ("copy", "copy2"):
+            if os.path.exists(t.path(old)):
+                os.unlink(t.path(old))      # made read-only
         for argv in (["cat", path], ["cp", path, t.path("copy")],
                      ["cp", "-a", path, t.path("copy2")],
                      ["tar", "-cf", t.path("a.tar"), "-C", t.point, name],
