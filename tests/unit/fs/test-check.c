@@ -85,14 +85,15 @@ static uint64_t cookie_of(const char *name)
 static void plant_name(inum_t dir, const char *name, uint64_t cookie,
 		       inum_t inum, uint8_t type)
 {
-	struct {
-		struct disk_dirent d;
-		char name[32];
-	} v = { { le64_of(inum), type, (uint8_t)strlen(name) }, { 0 } };
+	uint8_t v[64];
+	struct disk_dirent *d = (struct disk_dirent *)v;
 
-	memcpy(v.name, name, strlen(name));
-	unitvol_plant(&t, key_of(dir, ITEM_DIRENT, cookie), &v,
-		      sizeof(v.d) + strlen(name));
+	d->inum = le64_of(inum);
+	d->type = type;
+	d->name_len = (uint8_t)strlen(name);
+	memcpy(d->name, name, strlen(name));
+	unitvol_plant(&t, key_of(dir, ITEM_DIRENT, cookie), v,
+		      sizeof(*d) + strlen(name));
 }
 
 static void drop_name(inum_t dir, const char *name)

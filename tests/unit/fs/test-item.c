@@ -278,12 +278,11 @@ Test(item, symlink)
 
 Test(item, dirent)
 {
-	struct {
-		struct disk_dirent d;
-		char name[4];
-	} v = { { le64_of(1030), DT_REG, 4 }, { 'n', 'a', 'm', 'e' } };
+	/* Of inode 1030. */
+	static const uint8_t v[14] = { 6, 4, 0, 0, 0, 0, 0, 0, DT_REG, 4, 'n',
+				       'a', 'm', 'e' };
 	struct sample s = sample_of(TREE_FILES,
-				    key_of(1, ITEM_DIRENT, 0x1200), &v,
+				    key_of(1, ITEM_DIRENT, 0x1200), v,
 				    sizeof(v));
 
 	must_pass(&s);
