@@ -100,7 +100,7 @@ static void print_call(struct stats *s, const char *name,
 static void print_pages(struct stats *s)
 {
 	struct stats_snapshot *now = calloc(1, sizeof(*now));
-	uint64_t start, taken, text, json;
+	uint64_t start, taken, text, json, prom;
 
 	if (!now)
 		exit(1);
@@ -114,11 +114,15 @@ static void print_pages(struct stats *s)
 	for (unsigned int i = 0; i < PAGES; i++)
 		free(stats_render_json(now));
 	json = stats_now();
+	for (unsigned int i = 0; i < PAGES; i++)
+		free(stats_render_prometheus(now));
+	prom = stats_now();
 	printf("snapshot     %6.1f us\ntext         %6.1f us\n"
-	       "json         %6.1f us\n",
+	       "json         %6.1f us\nprometheus   %6.1f us\n",
 	       (double)(taken - start) / 1e3 / PAGES,
 	       (double)(text - taken) / 1e3 / PAGES,
-	       (double)(json - text) / 1e3 / PAGES);
+	       (double)(json - text) / 1e3 / PAGES,
+	       (double)(prom - json) / 1e3 / PAGES);
 	free(now);
 }
 
