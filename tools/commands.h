@@ -9,6 +9,7 @@
 #include "tools/command.h"
 
 extern const struct tool_command check_command;
+extern const struct tool_command compare_command;
 extern const struct tool_command create_command;
 extern const struct tool_command info_command;
 extern const struct tool_command key_change_command;

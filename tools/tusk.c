@@ -15,7 +15,7 @@
 static const struct tool_command *const commands[] = {
 	&create_command, &mount_command,    &umount_command,	 &list_command,
 	&info_command,	 &key_list_command, &key_change_command, &check_command,
-	&replay_command, &trace_info_command,
+	&replay_command, &compare_command,  &trace_info_command,
 };
 
 #define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))
