@@ -388,6 +388,12 @@ def need(*programs):
             raise Skip(f"{program} is not installed")
 
 
+def need_true_memory():
+    """Sanitizers keep freed memory, to catch who still uses it."""
+    if float(os.environ.get("TUSK_TEST_SLOW", "1")) > 1:
+        raise Skip("memory cannot be judged under a sanitizer")
+
+
 def as_user(uid, gid, groups=()):
     """A preexec function that becomes that user (root only)."""
     def become():

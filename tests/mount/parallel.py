@@ -277,6 +277,7 @@ def c07_open_files_cost_the_daemon_no_descriptors(t):
 def f05_memory_stays_bounded(t):
     """A number of files whose nodes exceed a small cache by far; the bound
     is generous, the growth it would catch is not."""
+    need_true_memory()
     t.mount_options = ["-o", "cache=16M"]
     t.setup()
 

@@ -220,6 +220,7 @@ def s03_fifty_readers_at_once(t):
 
 @test(timeout=300)
 def s01_a_thousand_opens_cost_no_memory(t):
+    need_true_memory()
     t.setup()
 
     def resident():
