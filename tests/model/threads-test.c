@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "fs/container.h"
 #include "stats/stats.h"
 #include "tests/model/shared.h"
 #include "tests/support/lastwords.h"
@@ -312,6 +313,54 @@ static bool run_threads(struct crew *c, unsigned int seconds)
 	return ok;
 }
 
+/* The disk. */
+
+/*
+ * A disk in memory answers at once, and what can go wrong while a block is
+ * being read (it is freed, two commits pass, another file gets it) never would.
+ * So some calls take long.
+ */
+#define SLOW_READ_ONE_IN 16
+#define SLOW_WRITE_ONE_IN 64
+#define SLOW_US_MAX 20000
+
+static const struct container_ops *fast_disk;
+static struct container_ops slow_disk;
+
+static void pause_one_in(uint64_t n)
+{
+	static atomic_uint_least64_t calls;
+	struct rng rng = { rng_mix(atomic_fetch_add(&calls, 1)) };
+
+	if (rng_one_in(&rng, n))
+		usleep((useconds_t)rng_below(&rng, SLOW_US_MAX));
+}
+
+static int slow_read(struct container *c, uint64_t offset, size_t len,
+		     void *buf)
+{
+	pause_one_in(SLOW_READ_ONE_IN);
+	return fast_disk->read(c, offset, len, buf);
+}
+
+static int slow_write(struct container *c, uint64_t offset, size_t len,
+		      const void *buf)
+{
+	pause_one_in(SLOW_WRITE_ONE_IN);
+	return fast_disk->write(c, offset, len, buf);
+}
+
+static void slow_down(struct emudev *d)
+{
+	struct container *c = emudev_container(d);
+
+	fast_disk = c->ops;
+	slow_disk = *fast_disk;
+	slow_disk.read = slow_read;
+	slow_disk.write = slow_write;
+	c->ops = &slow_disk;
+}
+
 /* Before and after. */
 
 static void choose_shape(const struct crew *c, struct testvol_shape *s)
@@ -334,6 +383,7 @@ static bool set_up(struct crew *c)
 	fflush(stdout);
 	testvol_make(&c->t, &shape);
 	emudev_stop_log(c->t.d);
+	slow_down(c->t.d);
 	if (testvol_open(&c->t) || !shared_make(&c->shared, c->t.v))
 		return false;
 	for (unsigned int i = 0; i < c->nr; i++) {
