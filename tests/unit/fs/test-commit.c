@@ -4,6 +4,8 @@
  */
 #include "unitvol.h"
 
+#include <stdatomic.h>
+
 #include "fs/container.h"
 #include "fs/worker.h"
 
@@ -381,6 +383,46 @@ Test(commit, I8_full_volume_can_be_emptied)
 	must(volume_create(t.v, VOLUME_ROOT, "again", S_IFREG, 0,
 			   &unitvol_cred, &a));
 	unitvol_write(&t, a.ino, 0, 500, 3);
+}
+
+/* ---- operations meanwhile */
+
+static atomic_bool enough;
+
+static void *change_all_the_time(void *arg)
+{
+	const inum_t *ino = arg;
+	struct attr a = { 0 };
+
+	for (unsigned int i = 0; !atomic_load(&enough); i++) {
+		a.uid = i;
+		must(volume_setattr(t.v, ino[i % 60], VOLUME_SET_UID, &a, &a));
+		if (i % 4 == 0)
+			unitvol_write(&t, ino[i % 60], i % 7, 1, (uint8_t)i);
+	}
+	return NULL;
+}
+
+/* Nodes of a commit are replaced before they have places, and after. */
+Test(commit_small, operations_go_on_meanwhile)
+{
+	pthread_t thread[2];
+	inum_t ino[60];
+	char name[16];
+
+	for (unsigned int i = 0; i < 60; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		ino[i] = unitvol_file(&t, name);
+	}
+	for (unsigned int i = 0; i < 2; i++)
+		pthread_create(&thread[i], NULL, change_all_the_time, ino);
+	while (volume_commit_number(t.v) < 100)
+		unitvol_sync(&t);
+	atomic_store(&enough, true);
+	for (unsigned int i = 0; i < 2; i++)
+		pthread_join(thread[i], NULL);
+	unitvol_close(&t);
+	unitvol_must_be_clean(&t);
 }
 
 /* ---- the clock */

@@ -182,7 +182,9 @@ static void drop(struct rig *g, unsigned int k)
 	keep_promise(g, nr, dirty, freed);
 }
 
-static void drop_range(struct rig *g, unsigned int k, unsigned int many)
+/* @back: put one into the range again, as a new extent over old ones. */
+static void drop_range(struct rig *g, unsigned int k, unsigned int many,
+		       bool back)
 {
 	unsigned int end = k + many < NR_KEYS ? k + many : NR_KEYS;
 	struct key first = key_at(k), last = key_at(end - 1);
@@ -192,13 +194,24 @@ static void drop_range(struct rig *g, unsigned int k, unsigned int many)
 	with_loads(g, err,
 		   tree_prepare_range(&g->t, &first, &last, &fault));
 	cr_assert_eq(err, 0);
-	nr = promise(g, many);
+	nr = promise(g, many + 1);
 	for (unsigned int i = k; i < end; i++) {
 		struct key key = key_at(i);
 
 		if (g->model[i].len)
 			tree_remove(&g->t, &key);
 		g->model[i].len = 0;
+	}
+	if (back) {
+		struct entry e = { 1, rng_next(&g->r) | 1 };
+		struct key key;
+		uint8_t byte;
+
+		k += (unsigned int)rng_below(&g->r, end - k);
+		key = key_at(k);
+		rng_fill(&byte, 1, e.pattern);
+		tree_put(&g->t, &key, &byte, 1);
+		g->model[k] = e;
 	}
 	keep_promise(g, nr, dirty, freed);
 }
@@ -320,7 +333,7 @@ static void operate(struct rig *g)
 {
 	unsigned int k = (unsigned int)rng_below(&g->r, NR_KEYS);
 
-	switch (rng_below(&g->r, 16)) {
+	switch (rng_below(&g->r, 18)) {
 	case 0: case 1: case 2: case 3: case 4:
 		put(g, k);
 		break;
@@ -328,7 +341,10 @@ static void operate(struct rig *g)
 		drop(g, k);
 		break;
 	case 9:
-		drop_range(g, k, 1 + (unsigned int)rng_below(&g->r, 30));
+		if (rng_one_in(&g->r, 2))
+			node_store_forget(&g->s);
+		drop_range(g, k, 1 + (unsigned int)rng_below(&g->r, 30),
+			   rng_one_in(&g->r, 2));
 		break;
 	case 10: {
 		/* A run in order, as files are written. */
@@ -340,6 +356,12 @@ static void operate(struct rig *g)
 	}
 	case 11:
 		move(g, k, (unsigned int)rng_below(&g->r, NR_KEYS));
+		break;
+	case 15:
+		/* To a neighbour, whose leaf may not be in memory. */
+		node_store_forget(&g->s);
+		move(g, k, k && rng_one_in(&g->r, 2) ? k - 1 :
+			   k + 1 < NR_KEYS ? k + 1 : k);
 		break;
 	case 12:
 		mutate(g, k);
@@ -534,7 +556,7 @@ static void run(uint64_t seed, unsigned int log2, unsigned int max_items,
 			look_all(g);
 	}
 	/* Down to nothing, and up again. */
-	drop_range(g, 0, NR_KEYS);
+	drop_range(g, 0, NR_KEYS, false);
 	cr_assert_eq(g->t.height, 1);
 	commit(g, 0);
 	put(g, 5);
