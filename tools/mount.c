@@ -236,6 +236,23 @@ static enum tool_exit unlock(struct mount *m)
 	return TOOL_DONE;
 }
 
+/*
+ * A header copy that was damaged, or left older by a change of the password that
+ * was cut off, is written anew: else it would keep what it still opens.
+ */
+static enum tool_exit mend_header(struct mount *m)
+{
+	struct tool_container *opened = &m->opened;
+	int err;
+
+	if (m->read_only || header_copies_agree(&opened->header))
+		return TOOL_DONE;
+	tool_warn(m->source, "one of its two headers was damaged or older; "
+		  "writing it anew");
+	err = header_repair(&opened->header, &opened->keys, opened->c);
+	return err ? tool_fail_errno(TOOL_AT_OPEN, m->source, err) : TOOL_DONE;
+}
+
 static enum tool_exit identify(struct mount *m)
 {
 	const struct key_set *set = &m->opened.keys.set[m->opened.keys.active];
@@ -332,6 +349,8 @@ static enum tool_exit run(struct mount *m, const char *dir)
 	code = open_checked(m, dir);
 	if (code == TOOL_DONE)
 		code = unlock(m);
+	if (code == TOOL_DONE)
+		code = mend_header(m);
 	if (code == TOOL_DONE)
 		code = identify(m);
 	if (code != TOOL_DONE)

@@ -347,3 +347,20 @@ def m05_clients_of_a_killed_daemon_get_an_error(t):
     error_of(os.close, fd)
     t.tusk("umount", t.point)
     equal(mount_points(t.top), [], "mounts")
+
+
+@test()
+def k04_a_lost_header_copy_is_mended_at_the_next_mount(t):
+    for start in (0, 16 * MIB):
+        t.container = t.path(f"c-{start}.tusk")
+        t.setup()
+        write_file(t.dir + "/f", pattern(start, 70_000), sync=True)
+        t.umount()
+        with open(t.container, "r+b") as f:
+            f.seek(start)
+            f.write(bytes(MIB))
+        t.check(expect=4)
+        t.mount()
+        check(read_file(t.dir + "/f") == pattern(start, 70_000), "the file")
+        t.umount()
+        t.check()
