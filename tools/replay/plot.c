@@ -20,7 +20,8 @@
 #define BAR_PIXELS 34
 #define FRAME_PIXELS 130
 #define INK "#808080"
-#define PLAIN "#9aa0a6"
+#define PLAIN "#b4b9c0"
+#define RANGE "#6b7075"
 #define ENCRYPTED "#3b82c4"
 #define TAGGED "#d97706"
 
@@ -121,14 +122,15 @@ static void put_bars(FILE *out, const struct contest *c)
 			y, s.median, y, colour_of(row));
 		fprintf(out,
 			"set arrow from %" PRIu64 "/1e6,%zu to %" PRIu64
-			"/1e6,%zu heads size 0.5,90 fixed linecolor rgb \"" INK
+			"/1e6,%zu heads size 0.5,90 fixed linecolor rgb \"" RANGE
 			"\" front\n",
 			s.min, y, s.max, y);
 		fputs("set label \"", out);
 		put_label(out, c, row);
 		fprintf(out,
-			"\" at %" PRIu64 "/1e6,%zu left noenhanced textcolor "
-			"rgb \"" INK "\" front\n",
+			"\" at %" PRIu64
+			"/1e6,%zu left offset 0.6,0 noenhanced "
+			"textcolor rgb \"" INK "\" front\n",
 			s.max, y);
 	}
 	/* Room for the text at the end of the longest. */
