@@ -7,6 +7,8 @@
 
 #include "cipher/kdf.h"
 
+#define HASH_LAST (((uint64_t)1 << 55) - 1)
+
 int dir_hash(struct volume *v, const char *s, struct dir_name *n)
 {
 	uint64_t hash;
@@ -18,8 +20,12 @@ int dir_hash(struct volume *v, const char *s, struct dir_name *n)
 	if (!n->len || strchr(s, '/'))
 		return -EINVAL;
 	hash = prf_hash(v->names, s, n->len) >> 9;
-	/* Cookies below 256 are the fixed ones. */
-	n->cookie = (hash ? hash : 1) << 8;
+	/* Cookies below 256, and the last ones below 2^63, are fixed ones. */
+	if (!hash)
+		hash = 1;
+	if (hash == HASH_LAST)
+		hash--;
+	n->cookie = hash << 8;
 	return 0;
 }
 

@@ -13,6 +13,7 @@
 
 #include "cipher/nonce.h"
 #include "fs/header.h"
+#include "fs/hostfree.h"
 #include "fs/item.h"
 #include "fs/locks.h"
 #include "fs/space.h"
@@ -105,6 +106,7 @@ struct volume {
 	pthread_mutex_t grow_lock;	/* LOCK_GROW */
 
 	struct worker worker;
+	struct hostfree hostfree;
 	atomic_uint reports;		/* made, for the rate limit */
 };
 

@@ -96,6 +96,7 @@ static struct volume *volume_new(struct container *c, const struct header *h,
 	pthread_mutex_init(&v->grow_lock, NULL);
 	pthread_mutex_init(&v->worker.lock, NULL);
 	pthread_cond_init(&v->worker.wake, NULL);
+	hostfree_init(&v->hostfree, c);
 	TAILQ_INIT(&v->frozen);
 	TAILQ_INIT(&v->vt.dirty);
 	TAILQ_INIT(&v->ft.dirty);
@@ -119,6 +120,7 @@ void volume_abandon(struct volume *v)
 	struct node *n;
 
 	worker_stop(v);
+	hostfree_destroy(&v->hostfree);
 	inode_table_destroy(&v->inodes);
 	while ((n = TAILQ_FIRST(&v->frozen))) {
 		TAILQ_REMOVE(&v->frozen, n, dirty_link);
@@ -168,6 +170,8 @@ int volume_open(struct volume **out, struct container *c,
 			   "a backup put back?");
 	if (!err && !v->o.read_only)
 		err = orphan_sweep(v);
+	if (!err && o->commit_seconds)
+		err = hostfree_start(&v->hostfree);
 	if (!err && !v->o.read_only && o->commit_seconds)
 		err = worker_start(v);
 	if (err) {
@@ -316,11 +320,10 @@ static uint64_t used_blocks(const struct volume *v)
 
 int volume_statfs(struct volume *v, struct volume_statfs *out)
 {
-	uint64_t host = 0, have, room = 0;
+	uint64_t host, have, room = 0;
 	uint64_t limit;
 
-	if (!v->c->is_device && container_host_free(v->c, &host))
-		host = 0;
+	host = hostfree_blocks(&v->hostfree);
 	vol_lock(v);
 	limit = v->super.limit_blocks;
 	have = txn_available(v);
