@@ -9,6 +9,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "tools/command.h"
 #include "tools/hardware.h"
 #include "tools/json.h"
 #include "tools/mounts.h"
@@ -103,12 +104,16 @@ void machine_file_system(const char *dir, char out[static MACHINE_TEXT])
 
 void machine_text(FILE *out, const struct machine *m)
 {
-	char memory[UNITS_TEXT_BYTES];
+	char memory[UNITS_TEXT_BYTES], text[4 * MACHINE_TEXT];
 
 	units_format_size(m->memory_bytes, memory);
-	fprintf(out, "Machine: %s, %ld CPUs, %s; %s; libgcrypt %s\n", m->cpu,
-		m->cpus, memory, m->kernel, m->libgcrypt);
-	fprintf(out, "Cipher instructions in use: %s\n", m->features);
+	snprintf(text, sizeof(text),
+		 "Machine: %s, %ld CPUs, %s; %s; libgcrypt %s", m->cpu, m->cpus,
+		 memory, m->kernel, m->libgcrypt);
+	command_wrap(out, text, 0, 0);
+	snprintf(text, sizeof(text), "Cipher instructions in use: %s",
+		 m->features);
+	command_wrap(out, text, 0, 0);
 }
 
 struct json_object *machine_json(const struct machine *m)

@@ -5,8 +5,10 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <string.h>
 
+#include "tools/command.h"
 #include "tools/json.h"
 #include "tools/replay/format.h"
 #include "tools/replay/report.h"
@@ -173,6 +175,18 @@ const char *table_cache_text(const struct contest *c)
 			 "(not root: whether the kernel did is its affair)";
 }
 
+__attribute__((format(printf, 2, 3))) static void
+print_wrapped(FILE *out, const char *format, ...)
+{
+	char text[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	command_wrap(out, text, 0, 0);
+}
+
 static void print_method(FILE *out, const struct contest *c)
 {
 	const struct run_options *o = c->options;
@@ -180,35 +194,38 @@ static void print_method(FILE *out, const struct contest *c)
 
 	format_ns(c->row[0].window_ns, window[0]);
 	format_ns(c->row[0].burst_window_ns, window[1]);
-	fprintf(out,
-		"Trace: %s, %" PRIu64 " records of %" PRIu32
-		" targets, --fit %s, %s, %s\n",
-		c->plan->format, c->plan->totals.records, c->plan->nr_files,
-		fit_word(c->plan->fit.policy),
-		o->plan.direct ? "direct I/O" : "through the page cache",
-		o->no_fill ? "files with holes" : "files filled before");
-	fprintf(out,
-		"Rounds: %u, each from a new container, mounted anew; %s\n",
-		c->rounds_done, table_cache_text(c));
-	fprintf(out,
-		"Medians of the rounds; +- %% is half their range.  MB are "
-		"10^6 bytes; min and max\nare windows of %s, burst one of %s. "
-		" Time includes writing out (fsync).\n",
+	print_wrapped(out,
+		      "Trace: %s, %" PRIu64 " records of %" PRIu32
+		      " targets; --fit %s, %s, %s",
+		      c->plan->format, c->plan->totals.records,
+		      c->plan->nr_files, fit_word(c->plan->fit.policy),
+		      o->plan.direct ? "direct I/O" : "through the page cache",
+		      o->no_fill ? "files with holes" : "files filled before");
+	print_wrapped(out,
+		      "Rounds: %u, each from a new container, mounted anew; %s",
+		      c->rounds_done, table_cache_text(c));
+	print_wrapped(
+		out,
+		"Medians of the rounds; +- %% is half their range. MB are "
+		"10^6 bytes; min and max are windows of %s, burst one of "
+		"%s. Time includes writing out (fsync).",
 		window[0], window[1]);
 }
 
 static void print_legend(FILE *out, const struct contest *c)
 {
-	fputs("\nhit %: how much worse than `none` (no encryption of data, no "
-	      "integrity), and than\nthe host folder; negative is better.  "
-	      "Access time is the mean of reads and writes;\nCPU time that "
-	      "of the replayer and the daemon.\n",
-	      out);
-	fputs(c->rounds_done < 2
-		      ? "One round tells nothing about noise: use --rounds 3 "
-			"or more.\n"
-		      : "~: inside the noise, as the rounds of both overlap.\n",
-	      out);
+	fputc('\n', out);
+	print_wrapped(out,
+		      "hit %%: how much worse than 'none' (no encryption of "
+		      "data, no integrity), and than the host folder; negative "
+		      "is better. Access time is the mean of reads and writes; "
+		      "CPU time that of the replayer and the daemon.");
+	print_wrapped(out, "%s",
+		      c->rounds_done < 2
+			      ? "One round tells nothing about noise: use "
+				"--rounds 3 or more."
+			      : "~: inside the noise, as the ranges of both "
+				"rows' rounds overlap.");
 }
 
 void table_text(FILE *out, const struct contest *c, const struct machine *m,
