@@ -280,9 +280,12 @@ static struct node *cached_node(struct tree *t, const struct ptr *p)
 {
 	struct node *n = node_store_find(t->store, p->block);
 
-	/* A block has one owner, so what is cached for it is what we want. */
-	assert(!n || (n->tree == t->id && n->ptr.birth == p->birth));
-	return n;
+	/*
+	 * A block has one owner, so what is cached for it is what we want, or
+	 * the pointer is wrong: reading will tell.
+	 */
+	return n && n->tree == t->id && n->ptr.birth == p->birth &&
+			       n->level == p->level ? n : NULL;
 }
 
 static int get_root(struct tree *t, struct node **out, struct fault *fault)

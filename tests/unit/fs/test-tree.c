@@ -685,6 +685,30 @@ Test(tree, load_of_a_node_that_changes_is_stale)
 	free(g);
 }
 
+/* Two pointers to one block: damage, to be found by reading it again. */
+Test(tree, cached_node_is_not_taken_for_another)
+{
+	struct rig *g = malloc(sizeof(*g));
+	struct key key = key_at(1);
+	struct tree_pos pos;
+	struct fault fault;
+
+	rig_init(g, 12, 14, 0, 20);
+	put(g, 1);
+	commit(g, 0);
+	look(g, 1);
+	g->t.root_ptr.birth++;
+	cr_assert_eq(tree_find(&g->t, &key, &pos, &fault), -EAGAIN);
+	cr_assert_eq(fault.ptr.birth, g->t.root_ptr.birth);
+	g->t.root_ptr.birth--;
+	g->t.id++;
+	cr_assert_eq(tree_find(&g->t, &key, &pos, &fault), -EAGAIN);
+	g->t.id--;
+	look(g, 1);
+	rig_destroy(g);
+	free(g);
+}
+
 Test(tree, pinned_nodes_stay_in_the_cache)
 {
 	struct rig *g = malloc(sizeof(*g));
