@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * A write never touches a block that anybody can see: it takes new blocks,
- * encrypts, writes them, and only then changes the map, in one step.  So readers
- * need no lock but the one for looking up the map, and a crash shows the old or
- * the new block.
+ * encrypts, writes them, and only then changes the map, in one step.  So
+ * readers need no lock but the one for looking up the map, and a crash shows
+ * the old or the new block.
  */
 #include "fs/blocks.h"
 

@@ -71,6 +71,14 @@ int dir_find(struct txn *t, inum_t dir, const struct dir_name *n,
 	return err;
 }
 
+int dir_entry_inode(struct txn *t, const struct dir_entry *e,
+		    struct inode **out)
+{
+	int err = inode_get(t, e->inum, out);
+
+	return err == -ENOENT ? -EUCLEAN : err;
+}
+
 int dir_new_cookie(struct txn *t, inum_t dir, const struct dir_name *n,
 		   uint64_t *cookie)
 {

@@ -39,6 +39,13 @@ must_check int dir_find(struct txn *t, inum_t dir, const struct dir_name *n,
 			struct dir_entry *e);
 
 /*
+ * The inode that an entry names: 0, -EUCLEAN if it is not there (damage, not
+ * absence), -EAGAIN, -ENOMEM.
+ */
+must_check int dir_entry_inode(struct txn *t, const struct dir_entry *e,
+			       struct inode **out);
+
+/*
  * A cookie for a new entry, with its path prepared.  0, -EAGAIN, -ENOSPC (256
  * names of one hash).
  */

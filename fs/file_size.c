@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Changing the size of a file.  Bytes past the end of file in the last block are
- * always zero (TD6), so a cut inside a block writes that block anew.
+ * Changing the size of a file.  Bytes past the end of file in the last block
+ * are always zero (TD6), so a cut inside a block writes that block anew.
  */
 #include <errno.h>
 #include <string.h>
@@ -101,8 +101,8 @@ static int set_size(struct volume *v, struct inode *in, struct size_change *c,
 }
 
 /*
- * Zero [from, to) within one block, if that has content.  The size stays, so that
- * a crash after this shows zeros where the cut was about to come.
+ * The size stays, so that a crash after this shows zeros where the cut was
+ * about to come.
  */
 int file_zero_in_block(struct volume *v, struct inode *in, uint64_t from,
 		       uint64_t to)

@@ -9,8 +9,8 @@
  *	LOCK_TREE	volume->lock; trees, space, inodes.  Held for
  *			microseconds, never over I/O or ciphers
  *
- * Below these are leaves that call nothing: the nonce source's, key pools', the
- * container's and the worker's queue.
+ * Below these are leaves that call nothing: those of the nonce source, of key
+ * pools, of the container, of the worker's queue and of hostfree.
  */
 #ifndef FS_LOCKS_H
 #define FS_LOCKS_H
