@@ -59,7 +59,8 @@ static void say_length(const struct replay *s)
 	span = (uint64_t)((unsigned __int128)span * 1000 / o->speed.milli);
 	format_ns(span, text);
 	tool_note(s->plan.trace.file[0].path,
-		  "%" PRIu64 " records in %s at this speed", t->records, text);
+		  "%" PRIu64 " records in %s at this speed%s", t->records, text,
+		  o->max_idle.given ? ", before long gaps are cut" : "");
 	if (span / NS_PER_S > LONG_S && !o->runtime.given && !o->max_idle.given)
 		tool_warn(NULL,
 			  "that is long; --speed, --max-idle and --runtime "

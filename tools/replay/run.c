@@ -155,9 +155,13 @@ static void progress_end(const struct run *r)
 
 static void show_fill(void *arg, uint64_t blocks)
 {
-	const struct run *r = arg;
+	struct run *r = arg;
+	const uint64_t now = percent(blocks, touched_blocks(r->plan->touched));
 
-	show(r, "filling", blocks, touched_blocks(r->plan->touched), 0);
+	/* It comes with every run of blocks: only what changes is shown. */
+	if (now != r->shown_percent)
+		show(r, "filling", blocks, touched_blocks(r->plan->touched), 0);
+	r->shown_percent = now;
 }
 
 static uint64_t nr_loops(const struct run_options *o)

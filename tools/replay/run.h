@@ -163,6 +163,7 @@ struct run {
 	unsigned int depth;
 	bool show_progress;
 	const char *label; /* in front of progress; NULL: none */
+	uint64_t shown_percent;
 	struct run_result result;
 };
 
