@@ -103,9 +103,9 @@ static int set_with_size(struct volume *v, inum_t ino, struct change *c)
 
 	if (err)
 		return err;
-	if (S_ISDIR(in->i.mode))
+	if (S_ISDIR(in->type))
 		err = -EISDIR;
-	else if (!S_ISREG(in->i.mode))
+	else if (!S_ISREG(in->type))
 		err = -EINVAL;
 	else if (c->in->size > FILE_BYTES_MAX)
 		err = -EFBIG;

@@ -179,8 +179,10 @@ static void punch_one(struct txn *t, struct inode *in,
 	part = old;
 	cut_to(&part, NULL, first, end);
 	space_free(&t->v->space, part.block, part.nr, part.birth);
+	/* The number came from the disk: a wrong one must not wrap. */
 	if (part.flags & EXTENT_UNWRITTEN)
-		t->v->unwritten -= part.nr;
+		t->v->unwritten -= part.nr < t->v->unwritten
+					   ? part.nr : t->v->unwritten;
 	stats_count(t->v->o.stats, STATS_blocks_freed, part.nr);
 	in->i.blocks -= part.nr;
 

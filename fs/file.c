@@ -44,9 +44,9 @@ int file_get_regular(struct volume *v, inum_t ino, struct inode **out)
 {
 	int err = file_get(v, ino, out);
 
-	if (err || S_ISREG((*out)->i.mode))
+	if (err || S_ISREG((*out)->type))
 		return err;
-	err = S_ISDIR((*out)->i.mode) ? -EISDIR : -EINVAL;
+	err = S_ISDIR((*out)->type) ? -EISDIR : -EINVAL;
 	file_put(v, *out);
 	return err;
 }

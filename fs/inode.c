@@ -96,6 +96,7 @@ static struct inode *add(struct inode_table *t, inum_t inum,
 		return NULL;
 	}
 	in->inum = inum;
+	in->type = item->mode & S_IFMT;
 	in->i = *item;
 	LIST_INSERT_HEAD(bucket_of(t, inum), in, hash_link);
 	TAILQ_INSERT_TAIL(&t->lru, in, lru_link);

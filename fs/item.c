@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "fs/header.h"
+
 static bool all_zero(const uint8_t *p, size_t len)
 {
 	while (len--)
@@ -118,6 +120,14 @@ static int check_dirent(const struct key *k, const void *v, size_t len)
 	       memchr(d->name, '/', d->name_len);
 }
 
+/* Whether the blocks meet a header or a ring. */
+static bool in_fixed_place(block_t start, uint64_t nr)
+{
+	return start < HEADER_A_BLOCK + FIXED_BLOCKS ||
+	       (start < HEADER_B_BLOCK + FIXED_BLOCKS &&
+		start + nr > HEADER_B_BLOCK);
+}
+
 static int check_extent(const struct key *k, const void *v, size_t len)
 {
 	const struct disk_extent *d = v;
@@ -129,8 +139,9 @@ static int check_extent(const struct key *k, const void *v, size_t len)
 	nr = le32_get(d->nr);
 	flags = le16_get(d->flags);
 	if (!nr || k->offset >= (uint64_t)1 << 51 ||
-	    nr > ((uint64_t)1 << 51) - k->offset || !le64_get(d->block) ||
+	    nr > ((uint64_t)1 << 51) - k->offset ||
 	    le64_get(d->block) >= (uint64_t)1 << 51 ||
+	    in_fixed_place(le64_get(d->block), nr) ||
 	    le64_get(d->session) >> 63 ||
 	    flags & ~(EXTENT_TAGGED | EXTENT_UNWRITTEN) ||
 	    flags == (EXTENT_TAGGED | EXTENT_UNWRITTEN) ||

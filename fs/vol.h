@@ -30,6 +30,7 @@ struct prf_key;
 struct inode {
 	/* Constant while in memory. */
 	inum_t inum;
+	uint32_t type;		/* S_IFMT bits of its mode */
 	/* LOCK_INODE: shared by writers of whole blocks, else exclusive. */
 	pthread_rwlock_t data_lock;
 

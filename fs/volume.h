@@ -218,7 +218,8 @@ must_check int volume_write(struct volume *v, inum_t ino, uint64_t offset,
 
 /*
  * fallocate(2): @mode 0, KEEP_SIZE, PUNCH_HOLE|KEEP_SIZE, ZERO_RANGE
- * [|KEEP_SIZE]; others -EOPNOTSUPP.
+ * [|KEEP_SIZE]; others -EOPNOTSUPP.  After an error a part of the range may have
+ * been changed.
  */
 must_check int volume_fallocate(struct volume *v, inum_t ino, int mode,
 				uint64_t offset, uint64_t len);
