@@ -23,6 +23,10 @@ _tusk_values() {
 	--sector-size) echo 512 4096 ;;
 	--integrity) echo on off ;;
 	--size) echo 1G 10G 100G 1T ;;
+	--fit) echo grow strict wrap scale compact skip ;;
+	--format) echo fio fiov1 blkparse msr ;;
+	--event) echo Q D C ;;
+	--speed) echo max 1 2 0.5 ;;
 	--kdf-memory) echo 64M 256M 1G ;;
 	--kdf-time) echo 0.5 1 2 5 ;;
 	esac

@@ -37,3 +37,7 @@ complete -c tusk -n 'not __tusk_is_first; and string match -q -- "-*" (commandli
 complete -c tusk -l scheme -x -a 'aes-256-xts aes-128-xts aes-128-cbc aes-256-cbc aes-128-cbc-elephant aes-256-cbc-elephant none'
 complete -c tusk -l sector-size -x -a '512 4096'
 complete -c tusk -l integrity -x -a 'on off'
+complete -c tusk -l fit -x -a 'grow strict wrap scale compact skip'
+complete -c tusk -l format -x -a 'fio fiov1 blkparse msr'
+complete -c tusk -l event -x -a 'Q D C'
+complete -c tusk -l speed -x -a 'max 1 2 0.5'

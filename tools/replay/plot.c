@@ -58,7 +58,12 @@ static void put_label(FILE *out, const struct contest *c,
 	if (base == row || !contest_hit(row, base, SAMPLE_average, &hit))
 		return;
 	format_milli(-hit, text);
-	fprintf(out, " (%s%s %%)", hit < 0 ? "+" : "", text);
+	fprintf(out, " (%s%s%s %%)",
+		row->nr_samples > 1 &&
+				contest_in_noise(row, base, SAMPLE_average)
+			? "~"
+			: "",
+		hit < 0 ? "+" : "", text);
 }
 
 static void put_head(FILE *out, const struct contest *c,
@@ -122,7 +127,7 @@ static void put_bars(FILE *out, const struct contest *c)
 			y, s.median, y, colour_of(row));
 		fprintf(out,
 			"set arrow from %" PRIu64 "/1e6,%zu to %" PRIu64
-			"/1e6,%zu heads size 0.5,90 fixed linecolor rgb \"" RANGE
+			"/1e6,%zu heads size screen 0.004,90 fixed linecolor rgb \"" RANGE
 			"\" front\n",
 			s.min, y, s.max, y);
 		fputs("set label \"", out);
@@ -134,7 +139,7 @@ static void put_bars(FILE *out, const struct contest *c)
 			s.max, y);
 	}
 	/* Room for the text at the end of the longest. */
-	fprintf(out, "set xrange [0:%" PRIu64 "*1.35/1e6]\n", most);
+	fprintf(out, "set xrange [0:%" PRIu64 "*1.45/1e6]\n", most);
 	fprintf(out, "set yrange [-0.6:%zu-0.4]\nplot NaN notitle\n",
 		c->nr_rows);
 }

@@ -15,6 +15,8 @@
 #include "tools/replay/table.h"
 
 #define NAME_COLUMNS 25
+/* Shorter runs mostly measure how a run begins and ends. */
+#define SHORT_NS UINT64_C(2000000000)
 
 /* ---- text ---- */
 
@@ -196,9 +198,10 @@ static void print_method(FILE *out, const struct contest *c)
 	format_ns(c->row[0].burst_window_ns, window[1]);
 	print_wrapped(out,
 		      "Trace: %s, %" PRIu64 " records of %" PRIu32
-		      " targets; --fit %s, %s, %s",
+		      " target%s; --fit %s, %s, %s",
 		      c->plan->format, c->plan->totals.records,
-		      c->plan->nr_files, fit_word(c->plan->fit.policy),
+		      c->plan->nr_files, c->plan->nr_files == 1 ? "" : "s",
+		      fit_word(c->plan->fit.policy),
 		      o->plan.direct ? "direct I/O" : "through the page cache",
 		      o->no_fill ? "files with holes" : "files filled before");
 	print_wrapped(out,
@@ -214,6 +217,10 @@ static void print_method(FILE *out, const struct contest *c)
 
 static void print_legend(FILE *out, const struct contest *c)
 {
+	const uint64_t elapsed =
+		contest_spread(&c->row[0], SAMPLE_elapsed).median;
+	char text[FORMAT_BYTES];
+
 	fputc('\n', out);
 	print_wrapped(out,
 		      "hit %%: how much worse than 'none' (no encryption of "
@@ -226,6 +233,12 @@ static void print_legend(FILE *out, const struct contest *c)
 				"--rounds 3 or more."
 			      : "~: inside the noise, as the ranges of both "
 				"rows' rounds overlap.");
+	format_ns(elapsed, text);
+	if (elapsed < SHORT_NS)
+		print_wrapped(out,
+			      "A run took %s: --loops N makes it longer, and "
+			      "the noise smaller.",
+			      text);
 }
 
 void table_text(FILE *out, const struct contest *c, const struct machine *m,
