@@ -29,8 +29,8 @@ static void start_check(void)
 	unitvol_write(&t, other, 0, 2, 2);
 	folder = unitvol_make(&t, VOLUME_ROOT, "folder", S_IFDIR | 0755);
 	sub = unitvol_make(&t, folder, "sub", S_IFDIR | 0755);
-	must(volume_symlink(t.v, VOLUME_ROOT, "link", "target",
-			    &unitvol_cred, &a));
+	must(volume_symlink(t.v, VOLUME_ROOT, "link", "target", &unitvol_cred,
+			    &a));
 	unitvol_close(&t);
 	unitvol_must_be_clean(&t);
 	unitvol_open(&t);
@@ -48,8 +48,7 @@ static void must_find(const char *what)
 {
 	unitvol_press(&t);
 	cr_assert_neq(unitvol_check(&t), 0, "not found: %s", what);
-	cr_assert(unitvol_said(&t, what), "not \"%s\" but:\n%s", what,
-		  t.said);
+	cr_assert(unitvol_said(&t, what), "not \"%s\" but:\n%s", what, t.said);
 }
 
 /* And nothing else. */
@@ -58,20 +57,19 @@ static void must_find_only(const char *what)
 	unitvol_press(&t);
 	cr_assert_eq(unitvol_check(&t), 1, "%s: not one finding:\n%s", what,
 		     t.said);
-	cr_assert(unitvol_said(&t, what), "not \"%s\" but:\n%s", what,
-		  t.said);
+	cr_assert(unitvol_said(&t, what), "not \"%s\" but:\n%s", what, t.said);
 }
 
 /* Change fields of an inode's item behind its back. */
-#define change_inode(inum, change)                                        \
-	do {                                                              \
-		struct disk_inode d;                                      \
-		struct key k = key_of(inum, ITEM_INODE, 0);               \
-                                                                          \
+#define change_inode(inum, change)                                         \
+	do {                                                               \
+		struct disk_inode d;                                       \
+		struct key k = key_of(inum, ITEM_INODE, 0);                \
+                                                                           \
 		cr_assert_eq(unitvol_item(&t, &t.v->ft, k, &d, sizeof(d)), \
-			     (int)sizeof(d));                             \
-		change;                                                   \
-		unitvol_plant(&t, k, &d, sizeof(d));                      \
+			     (int)sizeof(d));                              \
+		change;                                                    \
+		unitvol_plant(&t, k, &d, sizeof(d));                       \
 	} while (0)
 
 static uint64_t cookie_of(const char *name)
@@ -182,8 +180,7 @@ Test(check, type_in_a_name)
 Test(check, name_where_it_is_not_looked_for)
 {
 	drop_name(VOLUME_ROOT, "file");
-	plant_name(VOLUME_ROOT, "file", cookie_of("other name"), file,
-		   DT_REG);
+	plant_name(VOLUME_ROOT, "file", cookie_of("other name"), file, DT_REG);
 	must_find_only("name stands where it is not looked for");
 }
 
@@ -204,8 +201,8 @@ Test(check, parent_of_a_folder)
 Test(check, folder_with_two_names)
 {
 	plant_name(VOLUME_ROOT, "sub", cookie_of("sub"), sub, DT_DIR);
-	change_inode(VOLUME_ROOT, (d.entries = le64_of(5),
-				   d.nlink = le32_of(4)));
+	change_inode(VOLUME_ROOT,
+		     (d.entries = le64_of(5), d.nlink = le32_of(4)));
 	must_find("a folder with several names");
 }
 
@@ -239,8 +236,8 @@ Test(check, folders_in_a_loop)
 {
 	drop_name(VOLUME_ROOT, "folder");
 	plant_name(sub, "folder", cookie_of("folder"), folder, DT_DIR);
-	change_inode(VOLUME_ROOT, (d.entries = le64_of(3),
-				   d.nlink = le32_of(2)));
+	change_inode(VOLUME_ROOT,
+		     (d.entries = le64_of(3), d.nlink = le32_of(2)));
 	change_inode(sub, (d.entries = le64_of(1), d.nlink = le32_of(3)));
 	change_inode(folder, d.parent = le64_of(sub));
 	must_find("a folder that the root does not lead to");
@@ -251,7 +248,8 @@ Test(check, number_that_was_not_given_out)
 	struct disk_inode d;
 
 	cr_assert_gt(unitvol_item(&t, &t.v->ft, key_of(other, ITEM_INODE, 0),
-				  &d, sizeof(d)), 0);
+				  &d, sizeof(d)),
+		     0);
 	d.blocks = d.size = le64_of(0);
 	d.nlink = le32_of(0);
 	unitvol_plant(&t, key_of(5000, ITEM_INODE, 0), &d, sizeof(d));
@@ -279,15 +277,15 @@ static int extent_at(inum_t ino, uint64_t logical)
 }
 
 /* Change fields of the first extent of a file. */
-#define change_extent(inum, change)                               \
-	do {                                                      \
-		struct disk_extent *d = (void *)value;            \
-		int len = extent_at(inum, 0);                     \
-                                                                  \
-		cr_assert_gt(len, 0);                             \
-		change;                                           \
-		unitvol_plant(&t, key_of(inum, ITEM_EXTENT, 0),   \
-			      value, (size_t)len);                \
+#define change_extent(inum, change)                                    \
+	do {                                                           \
+		struct disk_extent *d = (void *)value;                 \
+		int len = extent_at(inum, 0);                          \
+                                                                       \
+		cr_assert_gt(len, 0);                                  \
+		change;                                                \
+		unitvol_plant(&t, key_of(inum, ITEM_EXTENT, 0), value, \
+			      (size_t)len);                            \
 	} while (0)
 
 Test(check, data_beyond_the_size)
@@ -417,8 +415,8 @@ Test(check, data_is_not_read_unless_asked_for)
 	cr_assert_eq(r.folders, 3);
 	cr_assert_eq(r.others, 1);
 	cr_assert_eq(r.blocks_total, r.blocks_fixed + r.blocks_data +
-			     r.blocks_nodes + r.blocks_freed +
-			     r.blocks_free + r.blocks_unbacked);
+					     r.blocks_nodes + r.blocks_freed +
+					     r.blocks_free + r.blocks_unbacked);
 }
 
 /* ---- nodes and space */
@@ -439,8 +437,7 @@ Test(check, lost_node)
 	unitvol_must_be_clean(&t);
 	emudev_spoil(t.d, block + 1);
 	cr_assert_neq(unitvol_check(&t), 0);
-	cr_assert(unitvol_said(&t, "is lost: the device failed"), "%s",
-		  t.said);
+	cr_assert(unitvol_said(&t, "is lost: the device failed"), "%s", t.said);
 }
 
 /* An item of the volume tree, to be part of the next commit. */
@@ -486,8 +483,7 @@ Test(check, wrong_summary)
 Test(check, taken_without_space_from_the_host)
 {
 	struct disk_summary d = { le32_of(UINT32_MAX & ~8u), le32_of(0),
-				  le32_of(31 * GRANULE_BLOCKS),
-				  le32_of(1) };
+				  le32_of(31 * GRANULE_BLOCKS), le32_of(1) };
 	static struct disk_bitmap bitmap;
 
 	grow();
@@ -515,8 +511,8 @@ Test(check, freed_and_in_use)
 	d.start = ((struct disk_extent *)(void *)value)->block;
 	/* Of a commit long ago, so that no list of today's is touched. */
 	plant_in_volume_tree(key_of(TREE_FILES, ITEM_FREED,
-				    (uint64_t)1 << FREED_SEQ_BITS | 99), &d,
-			     sizeof(d));
+				    (uint64_t)1 << FREED_SEQ_BITS | 99),
+			     &d, sizeof(d));
 	must_find("is owned twice");
 }
 
@@ -527,8 +523,8 @@ Test(check, freed_in_a_commit_to_come)
 	cr_assert_gt(extent_at(file, 0), 0);
 	d.start = ((struct disk_extent *)(void *)value)->block;
 	plant_in_volume_tree(key_of(TREE_FILES, ITEM_FREED,
-				    (uint64_t)999 << FREED_SEQ_BITS), &d,
-			     sizeof(d));
+				    (uint64_t)999 << FREED_SEQ_BITS),
+			     &d, sizeof(d));
 	must_find("freed list of commit 999, which is not yet");
 }
 
@@ -543,7 +539,8 @@ Test(check, not_even_a_superblock)
 		emudev_flip_bit(t.d, RING_B_BLOCK + b, 8 * 300);
 	}
 	cr_assert_eq(check_container(emudev_container(t.d), &t.h, &t.keys, &o,
-				     &r), -EBADMSG);
+				     &r),
+		     -EBADMSG);
 }
 
 Test(check, writes_nothing)

@@ -44,10 +44,10 @@ static uint64_t reached[2][2][REGION_WORDS];
 static void clear(const struct range_vec *v)
 {
 	for (size_t i = 0; i < v->nr; i++)
-		for (block_t b = v->r[i].start;
-		     b < v->r[i].start + v->r[i].nr; b++)
-			reached[0][b / REGION_BLOCKS]
-			       [b % REGION_BLOCKS / 64] &= ~(1ull << (b % 64));
+		for (block_t b = v->r[i].start; b < v->r[i].start + v->r[i].nr;
+		     b++)
+			reached[0][b / REGION_BLOCKS][b % REGION_BLOCKS / 64] &=
+				~(1ull << (b % 64));
 }
 
 /* Of the newest: all that is taken in its image but the freed lists. */
@@ -71,7 +71,8 @@ static void note_reached(void)
 static bool is_reached(unsigned int which, block_t b)
 {
 	return reached[which][b / REGION_BLOCKS][b % REGION_BLOCKS / 64] >>
-		       (b % 64) & 1;
+		       (b % 64) &
+	       1;
 }
 
 /* Data and nodes, flush, both superblocks, flush: that and nothing else. */
@@ -171,8 +172,9 @@ static void must_be_read_only(int err)
 	/* Every later fsync says so; it is never tried again. */
 	cr_assert_eq(volume_sync(t.v), err);
 	cr_assert_eq(volume_fsync(t.v, VOLUME_ROOT), err);
-	cr_assert_eq(volume_create(t.v, VOLUME_ROOT, "later", S_IFREG | 0600,
-				   0, &unitvol_cred, &a), -EROFS);
+	cr_assert_eq(volume_create(t.v, VOLUME_ROOT, "later", S_IFREG | 0600, 0,
+				   &unitvol_cred, &a),
+		     -EROFS);
 	must(volume_lookup(t.v, VOLUME_ROOT, "file", &a));
 	cr_assert_eq(volume_write(t.v, a.ino, 0, 1, "x", 0), -EROFS);
 	cr_assert_eq(volume_setattr(t.v, a.ino, VOLUME_SET_MODE, &a, &a),
@@ -280,8 +282,7 @@ Test(commit, TD12_second_writer_is_noticed)
 
 	unitvol_file(&t, "file");
 	unitvol_sync(&t);
-	must(volume_open(&second, emudev_container(t.d), &t.h, &t.keys,
-			 &t.o));
+	must(volume_open(&second, emudev_container(t.d), &t.h, &t.keys, &t.o));
 	unitvol_file(&t, "first");
 	unitvol_sync(&t);
 	must(volume_unlink(second, VOLUME_ROOT, "file", NULL));
@@ -304,8 +305,7 @@ Test(commit, TD12_first_writer_notices_the_second)
 
 	unitvol_write(&t, unitvol_file(&t, "file"), 0, 1, 1);
 	unitvol_sync(&t);
-	must(volume_open(&second, emudev_container(t.d), &t.h, &t.keys,
-			 &t.o));
+	must(volume_open(&second, emudev_container(t.d), &t.h, &t.keys, &t.o));
 	must(volume_unlink(second, VOLUME_ROOT, "file", NULL));
 	must(volume_close(second));
 	unitvol_file(&t, "late");
@@ -380,8 +380,8 @@ Test(commit, I8_full_volume_can_be_emptied)
 		unitvol_press(&t);
 	cr_assert_eq(t.v->space.held_data, 0);
 	unitvol_must_be_clean(&t);
-	must(volume_create(t.v, VOLUME_ROOT, "again", S_IFREG, 0,
-			   &unitvol_cred, &a));
+	must(volume_create(t.v, VOLUME_ROOT, "again", S_IFREG, 0, &unitvol_cred,
+			   &a));
 	unitvol_write(&t, a.ino, 0, 500, 3);
 }
 
@@ -448,8 +448,7 @@ Test(commit, timer_is_not_starved_by_deletions)
 	number = volume_commit_number(t.v);
 	unitvol_file(&t, "file");
 	/* More to reap than is ever done (what has a name costs a look). */
-	while (volume_commit_number(t.v) == number &&
-	       time(NULL) < start + 5)
+	while (volume_commit_number(t.v) == number && time(NULL) < start + 5)
 		while (waiting() < 20000)
 			for (unsigned int i = 0; i < 5000; i++)
 				must(worker_reap(t.v, VOLUME_ROOT));

@@ -185,7 +185,7 @@ Test(dir, put_points_an_entry_elsewhere)
 
 struct listing {
 	uint64_t cookie;
-	unsigned int left;	/* entries until a pause */
+	unsigned int left;	 /* entries until a pause */
 	unsigned char seen[400]; /* of the names that stay */
 };
 

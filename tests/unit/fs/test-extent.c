@@ -61,7 +61,8 @@ static void make_list(struct txn *x, struct extent_list *l, uint64_t first,
 
 		if (want > run)
 			want = run;
-		*e = (struct extent){ .logical = at, .flags = flags,
+		*e = (struct extent){ .logical = at,
+				      .flags = flags,
 				      .key_id = v->key->key_id };
 		do {
 			err = space_alloc(&v->space, &v->vt, want, near,
@@ -141,8 +142,8 @@ static void cut(uint64_t first, uint64_t end, unsigned int max)
 		int err;
 
 		before = next;
-		must(txn_begin(&x, t.v, TXN_DELETE,
-			       2 + extent_paths(t.v, max), 0));
+		must(txn_begin(&x, t.v, TXN_DELETE, 2 + extent_paths(t.v, max),
+			       0));
 		txn_lock(&x);
 		do {
 			err = inode_get(&x, ino, &in);
@@ -197,8 +198,8 @@ static unsigned int must_agree(uint64_t first, unsigned int nr)
 			cr_assert_eq(b->nonce.session, e->nonce.session);
 			cr_assert_eq(b->nonce.counter, e->nonce.counter + j);
 			if (e->flags & EXTENT_TAGGED)
-				cr_assert_eq(memcmp(b->tag, tags + j * 16,
-						    16), 0);
+				cr_assert_eq(memcmp(b->tag, tags + j * 16, 16),
+					     0);
 		}
 	}
 	for (; at < first + nr; at++)
@@ -217,8 +218,8 @@ static void counts_must_agree(void)
 
 	for (unsigned int i = 0; i < BLOCKS; i++) {
 		blocks += model[i].block != 0;
-		unwritten += model[i].block && model[i].flags &
-						       EXTENT_UNWRITTEN;
+		unwritten += model[i].block &&
+			     model[i].flags & EXTENT_UNWRITTEN;
 	}
 	must(volume_getattr(t.v, ino, &a));
 	cr_assert_eq(a.blocks, blocks * 8);
@@ -241,7 +242,9 @@ static void random_changes(uint64_t seed, unsigned int steps)
 		if (nr > BLOCKS - first)
 			nr = (unsigned int)(BLOCKS - first);
 		switch (rng_below(&r, 8)) {
-		case 0: case 1: case 2:
+		case 0:
+		case 1:
+		case 2:
 			replace(first, nr, EXTENT_TAGGED, run, seed + i);
 			break;
 		case 3:
@@ -254,8 +257,8 @@ static void random_changes(uint64_t seed, unsigned int steps)
 			replace(first, nr, UINT16_MAX, run, seed + i);
 			break;
 		case 6:
-			cut(first, first + nr, 1 + (unsigned int)
-				    rng_below(&r, some));
+			cut(first, first + nr,
+			    1 + (unsigned int)rng_below(&r, some));
 			break;
 		default:
 			if (rng_one_in(&r, 3))
@@ -444,10 +447,11 @@ Test(extent, ends_of_the_range)
 	unitvol_write(&t, ino, last - 1, 1, 'x');
 	cr_assert_eq(unitvol_read(&t, ino, last - 1), 'x');
 	cr_assert_eq(unitvol_read(&t, ino, last - 2), 0);
-	must(volume_write(t.v, ino, last * BLOCK_BYTES, BLOCK_BYTES - 1,
-			  t.said, 0));
+	must(volume_write(t.v, ino, last * BLOCK_BYTES, BLOCK_BYTES - 1, t.said,
+			  0));
 	cr_assert_eq(volume_write(t.v, ino, last * BLOCK_BYTES, BLOCK_BYTES,
-				  t.said, 0), -EFBIG);
+				  t.said, 0),
+		     -EFBIG);
 	unitvol_close(&t);
 	unitvol_must_be_clean(&t);
 }

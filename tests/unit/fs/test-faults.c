@@ -217,14 +217,14 @@ static struct attr out;
 
 static int do_create(void)
 {
-	return volume_create(t.v, dir, "new", S_IFREG | 0600, 0,
-			     &unitvol_cred, &out);
+	return volume_create(t.v, dir, "new", S_IFREG | 0600, 0, &unitvol_cred,
+			     &out);
 }
 
 static int do_mkdir(void)
 {
-	return volume_create(t.v, sub, "new", S_IFDIR | 0700, 0,
-			     &unitvol_cred, &out);
+	return volume_create(t.v, sub, "new", S_IFDIR | 0700, 0, &unitvol_cred,
+			     &out);
 }
 
 static int do_symlink(void)
@@ -264,8 +264,8 @@ static int do_rename_over(void)
 
 static int do_exchange(void)
 {
-	return volume_rename(t.v, VOLUME_ROOT, "a", dir, "sub",
-			     RENAME_EXCHANGE, NULL);
+	return volume_rename(t.v, VOLUME_ROOT, "a", dir, "sub", RENAME_EXCHANGE,
+			     NULL);
 }
 
 static int do_whiteout(void)
@@ -414,14 +414,14 @@ static bool run_with_fault(const struct operation *o, unsigned int nth,
 	no_promises(o->name);
 	cr_assert(!volume_is_read_only(t.v), "%s, %u", o->name, nth);
 	if (err)
-		cr_assert_eq(all_there_is(), before, "%s, %u: changed",
-			     o->name, nth);
+		cr_assert_eq(all_there_is(), before, "%s, %u: changed", o->name,
+			     nth);
 	unitvol_close(&t);
 	unitvol_must_be_clean(&t);
 	if (err) {
 		unitvol_open(&t);
-		cr_assert_eq(all_there_is(), before, "%s, %u: changed",
-			     o->name, nth);
+		cr_assert_eq(all_there_is(), before, "%s, %u: changed", o->name,
+			     nth);
 		unitvol_abandon(&t);
 	}
 	return met;
@@ -489,8 +489,8 @@ Test(faults, looking)
 		int err[] = {
 			volume_lookup(t.v, dir, "b", &out),
 			volume_getattr(t.v, sub, &out),
-			volume_read(t.v, b, 6 * BLOCK_BYTES, sizeof(buf),
-				    buf, &nr),
+			volume_read(t.v, b, 6 * BLOCK_BYTES, sizeof(buf), buf,
+				    &nr),
 			volume_readdir(t.v, dir, 0, VOLUME_READDIR_ATTR, emit,
 				       NULL),
 			volume_listxattr(t.v, a, list, sizeof(list), &nr),
@@ -522,15 +522,16 @@ Test(faults, no_space_changes_nothing)
 	emudev_set_host_limit(t.d, DISK_BYTES);
 	unitvol_open(&t);
 	for (uint64_t at = 1000; !err; at += 64)
-		err = volume_write(t.v, a, at * BLOCK_BYTES, sizeof(data),
-				   data, 0);
+		err = volume_write(t.v, a, at * BLOCK_BYTES, sizeof(data), data,
+				   0);
 	for (uint64_t at = 200000; err != -ENOSPC || at < 200002; at++)
-		err = volume_write(t.v, a, at * BLOCK_BYTES, BLOCK_BYTES,
-				   data, 0);
+		err = volume_write(t.v, a, at * BLOCK_BYTES, BLOCK_BYTES, data,
+				   0);
 	no_promises(full);
 	before = all_there_is();
-	cr_assert_eq(volume_write(t.v, b, 500 * BLOCK_BYTES, sizeof(data),
-				  data, 0), -ENOSPC);
+	cr_assert_eq(volume_write(t.v, b, 500 * BLOCK_BYTES, sizeof(data), data,
+				  0),
+		     -ENOSPC);
 	cr_assert_eq(volume_fallocate(t.v, b, 0, 0, 90000 * BLOCK_BYTES),
 		     -ENOSPC);
 	no_promises(full);

@@ -42,8 +42,8 @@ static int judge(const struct sample *s)
 		must_pass(&b);       \
 	} while (0)
 
-static struct sample sample_of(uint64_t tree, struct key key,
-			       const void *value, size_t len)
+static struct sample sample_of(uint64_t tree, struct key key, const void *value,
+			       size_t len)
 {
 	struct sample s = { .tree = tree, .key = key, .len = len };
 
@@ -56,8 +56,8 @@ static struct sample sample_of(uint64_t tree, struct key key,
 Test(item, type_belongs_to_one_tree)
 {
 	struct disk_info info = { 0 };
-	struct sample s = sample_of(TREE_VOLUME, key_of(0, ITEM_INFO, 0),
-				    &info, sizeof(info));
+	struct sample s = sample_of(TREE_VOLUME, key_of(0, ITEM_INFO, 0), &info,
+				    sizeof(info));
 
 	must_pass(&s);
 	spoil(s, b.tree = TREE_FILES);
@@ -71,8 +71,8 @@ Test(item, type_belongs_to_one_tree)
 Test(item, info)
 {
 	struct disk_info info = { .dir_seed = { 1, 2, 3 } };
-	struct sample s = sample_of(TREE_VOLUME, key_of(0, ITEM_INFO, 0),
-				    &info, sizeof(info));
+	struct sample s = sample_of(TREE_VOLUME, key_of(0, ITEM_INFO, 0), &info,
+				    sizeof(info));
 
 	must_pass(&s);
 	spoil(s, b.key.inum = 1);
@@ -87,8 +87,8 @@ Test(item, summary)
 {
 	struct disk_summary d = { le32_of(7), le32_of(2), le32_of(300),
 				  le32_of(300) };
-	struct sample s = sample_of(TREE_VOLUME, key_of(0, ITEM_SUMMARY, 5),
-				    &d, sizeof(d));
+	struct sample s = sample_of(TREE_VOLUME, key_of(0, ITEM_SUMMARY, 5), &d,
+				    sizeof(d));
 
 	must_pass(&s);
 	keeps(s, b.key.offset = ((uint64_t)1 << 38) - 1);
@@ -105,8 +105,8 @@ Test(item, summary)
 Test(item, bitmap)
 {
 	struct disk_bitmap d = { { 0 } };
-	struct sample s = sample_of(TREE_VOLUME, key_of(0, ITEM_BITMAP, 5),
-				    &d, sizeof(d));
+	struct sample s = sample_of(TREE_VOLUME, key_of(0, ITEM_BITMAP, 5), &d,
+				    sizeof(d));
 
 	must_pass(&s);
 	spoil(s, b.key.inum = 1);
@@ -121,9 +121,8 @@ Test(item, freed)
 		{ le64_of(1000), le32_of(8), le64_of(3) },
 		{ le64_of(2000), le32_of(1), le64_of(4) },
 	};
-	struct sample s = sample_of(TREE_VOLUME,
-				    key_of(TREE_FILES, ITEM_FREED, 77), d,
-				    sizeof(d));
+	struct sample s = sample_of(
+		TREE_VOLUME, key_of(TREE_FILES, ITEM_FREED, 77), d, sizeof(d));
 
 	must_pass(&s);
 	spoil(s, b.key.inum = TREE_FILES - 1);
@@ -136,8 +135,12 @@ Test(item, freed)
 
 static struct disk_ptr good_ptr(uint8_t level)
 {
-	struct ptr p = { .block = 512, .birth = 9, .nonce = { 1, 2 },
-			 .key_id = 1, .level = level, .log2_bytes = 14 };
+	struct ptr p = { .block = 512,
+			 .birth = 9,
+			 .nonce = { 1, 2 },
+			 .key_id = 1,
+			 .level = level,
+			 .log2_bytes = 14 };
 	struct disk_ptr d;
 
 	ptr_encode(&p, &d);
@@ -146,11 +149,9 @@ static struct disk_ptr good_ptr(uint8_t level)
 
 Test(item, root)
 {
-	struct disk_root d = { .ptr = good_ptr(2),
-			       .next_inum = le64_of(1024) };
-	struct sample s = sample_of(TREE_VOLUME,
-				    key_of(TREE_FILES, ITEM_ROOT, 0), &d,
-				    sizeof(d));
+	struct disk_root d = { .ptr = good_ptr(2), .next_inum = le64_of(1024) };
+	struct sample s = sample_of(
+		TREE_VOLUME, key_of(TREE_FILES, ITEM_ROOT, 0), &d, sizeof(d));
 
 	must_pass(&s);
 	spoil(s, b.key.inum = TREE_FILES - 1);
@@ -166,8 +167,12 @@ Test(item, root)
 static struct sample good_inode(void)
 {
 	struct inode_item i = {
-		.mode = S_IFREG | 0644, .nlink = 1, .size = 5, .blocks = 1,
-		.atime = { -1, 999999999 }, .parent = 1,
+		.mode = S_IFREG | 0644,
+		.nlink = 1,
+		.size = 5,
+		.blocks = 1,
+		.atime = { -1, 999999999 },
+		.parent = 1,
 	};
 	struct disk_inode d;
 
@@ -234,11 +239,11 @@ Test(item, inode_encode_and_decode_agree)
 
 Test(item, xattr)
 {
-	uint8_t v[64] = { 50, 0, 0, 0, 6, 0, 0, 0, 'u', 's', 'e', 'r', '.',
-			  'a' };
-	struct sample s = sample_of(TREE_FILES,
-				    key_of(1024, ITEM_XATTR, 0x30000), v,
-				    sizeof(v));
+	uint8_t v[64] = {
+		50, 0, 0, 0, 6, 0, 0, 0, 'u', 's', 'e', 'r', '.', 'a'
+	};
+	struct sample s = sample_of(
+		TREE_FILES, key_of(1024, ITEM_XATTR, 0x30000), v, sizeof(v));
 
 	must_pass(&s);
 	spoil(s, b.key.inum = 0);
@@ -262,9 +267,8 @@ Test(item, xattr)
 
 Test(item, symlink)
 {
-	struct sample s = sample_of(TREE_FILES,
-				    key_of(1024, ITEM_SYMLINK, 0), "target",
-				    6);
+	struct sample s = sample_of(TREE_FILES, key_of(1024, ITEM_SYMLINK, 0),
+				    "target", 6);
 
 	must_pass(&s);
 	keeps(s, b.key.offset = 3);
@@ -279,11 +283,10 @@ Test(item, symlink)
 Test(item, dirent)
 {
 	/* Of inode 1030. */
-	static const uint8_t v[14] = { 6, 4, 0, 0, 0, 0, 0, 0, DT_REG, 4, 'n',
-				       'a', 'm', 'e' };
-	struct sample s = sample_of(TREE_FILES,
-				    key_of(1, ITEM_DIRENT, 0x1200), v,
-				    sizeof(v));
+	static const uint8_t v[14] = { 6, 4,	  0, 0,	  0,   0,   0,
+				       0, DT_REG, 4, 'n', 'a', 'm', 'e' };
+	struct sample s = sample_of(TREE_FILES, key_of(1, ITEM_DIRENT, 0x1200),
+				    v, sizeof(v));
 
 	must_pass(&s);
 	keeps(s, b.key.offset = 256);
@@ -301,12 +304,15 @@ Test(item, dirent)
 	spoil(s, b.value[12] = 0);
 }
 
-static struct sample good_extent(uint16_t flags, uint64_t logical,
-				 uint32_t nr)
+static struct sample good_extent(uint16_t flags, uint64_t logical, uint32_t nr)
 {
 	static const uint8_t tags[64 * 16];
-	struct extent e = { .logical = logical, .block = 4711, .birth = 3,
-			    .nonce = { 5, 100 }, .nr = nr, .key_id = 1,
+	struct extent e = { .logical = logical,
+			    .block = 4711,
+			    .birth = 3,
+			    .nonce = { 5, 100 },
+			    .nr = nr,
+			    .key_id = 1,
 			    .flags = flags };
 	struct sample s = { .tree = TREE_FILES,
 			    .key = key_of(1024, ITEM_EXTENT, logical) };
@@ -357,9 +363,14 @@ Test(item, extent_with_tags)
 
 Test(item, extent_encode_and_decode_agree)
 {
-	struct extent a = { .logical = 70, .block = 1ull << 50, .birth = 1234,
-			    .nonce = { INT64_MAX, UINT32_MAX - 2 }, .nr = 2,
-			    .key_id = 77, .flags = EXTENT_TAGGED }, b;
+	struct extent a = { .logical = 70,
+			    .block = 1ull << 50,
+			    .birth = 1234,
+			    .nonce = { INT64_MAX, UINT32_MAX - 2 },
+			    .nr = 2,
+			    .key_id = 77,
+			    .flags = EXTENT_TAGGED },
+		      b;
 	struct key key = key_of(5, ITEM_EXTENT, 70);
 	uint8_t tags[32], v[128];
 	const uint8_t *read;
@@ -381,8 +392,8 @@ Test(item, extent_encode_and_decode_agree)
 
 Test(item, orphan)
 {
-	struct sample s = sample_of(TREE_FILES, key_of(0, ITEM_ORPHAN, 1024),
-				    "", 0);
+	struct sample s =
+		sample_of(TREE_FILES, key_of(0, ITEM_ORPHAN, 1024), "", 0);
 
 	must_pass(&s);
 	spoil(s, b.key.inum = 1);

@@ -113,7 +113,8 @@ Test(load, TD9_a_header_change_does_not_hide_the_commit_before)
 	emudev_poke(t.d, written[nr - 1], 0, zeros, sizeof(zeros));
 	for (unsigned int i = 0; i < 3; i++)
 		cr_assert_eq(super_replace_header(&t.h, &t.keys, &src,
-						  emudev_container(t.d)), 0);
+						  emudev_container(t.d)),
+			     0);
 	nonce_source_destroy(&src);
 	cr_assert_eq(try_open(), 0);
 	cr_assert(unitvol_said(&t, "going back to the one before"));
@@ -234,8 +235,8 @@ Test(load, one_ring_is_enough)
 		unitvol_file(&t, ring ? "a" : "b");
 		unitvol_close(&t);
 		for (block_t b = 0; b < RING_SLOTS; b++)
-			emudev_spoil(t.d, (ring ? RING_A_BLOCK
-						: RING_B_BLOCK) + b);
+			emudev_spoil(t.d,
+				     (ring ? RING_A_BLOCK : RING_B_BLOCK) + b);
 		unitvol_open(&t);
 		cr_assert(is_there(ring ? "a" : "b"));
 		for (unsigned int i = 0; i < 70; i++)
@@ -261,15 +262,15 @@ Test(load, read_only_writes_nothing)
 	cr_assert_eq(unitvol_read(&t, ino, 1), 5);
 	volume_reap(t.v, gone);
 	cr_assert_eq(volume_write(t.v, ino, 0, 1, "x", 0), -EROFS);
-	cr_assert_eq(volume_setattr(t.v, ino, VOLUME_SET_MODE, &a, &a),
-		     -EROFS);
-	cr_assert_eq(volume_setattr(t.v, ino, VOLUME_SET_SIZE, &a, &a),
-		     -EROFS);
+	cr_assert_eq(volume_setattr(t.v, ino, VOLUME_SET_MODE, &a, &a), -EROFS);
+	cr_assert_eq(volume_setattr(t.v, ino, VOLUME_SET_SIZE, &a, &a), -EROFS);
 	cr_assert_eq(volume_create(t.v, VOLUME_ROOT, "a", S_IFREG, 0,
-				   &unitvol_cred, &a), -EROFS);
+				   &unitvol_cred, &a),
+		     -EROFS);
 	cr_assert_eq(volume_unlink(t.v, VOLUME_ROOT, "file", NULL), -EROFS);
-	cr_assert_eq(volume_rename(t.v, VOLUME_ROOT, "file", VOLUME_ROOT,
-				   "b", 0, NULL), -EROFS);
+	cr_assert_eq(volume_rename(t.v, VOLUME_ROOT, "file", VOLUME_ROOT, "b",
+				   0, NULL),
+		     -EROFS);
 	cr_assert_eq(volume_link(t.v, ino, VOLUME_ROOT, "l", &a), -EROFS);
 	cr_assert_eq(volume_setxattr(t.v, ino, "user.a", "v", 1, 0), -EROFS);
 	cr_assert_eq(volume_removexattr(t.v, ino, "user.a"), -EROFS);

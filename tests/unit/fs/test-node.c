@@ -45,8 +45,7 @@ static void naive_insert(struct naive *m, unsigned int i, struct key key,
 
 	*new = (struct naive_item){ .key = key, .len = len };
 	memcpy(new->value, value, len);
-	memmove(&m->item[i + 1], &m->item[i],
-		(m->nr - i) * sizeof(m->item[0]));
+	memmove(&m->item[i + 1], &m->item[i], (m->nr - i) * sizeof(m->item[0]));
 	m->item[i] = new;
 	m->nr++;
 }
@@ -55,8 +54,7 @@ static void naive_remove(struct naive *m, unsigned int i)
 {
 	free(m->item[i]);
 	m->nr--;
-	memmove(&m->item[i], &m->item[i + 1],
-		(m->nr - i) * sizeof(m->item[0]));
+	memmove(&m->item[i], &m->item[i + 1], (m->nr - i) * sizeof(m->item[0]));
 }
 
 static void naive_clear(struct naive *m)
@@ -91,8 +89,8 @@ static void change(struct node *n, struct naive *m, struct rng *r)
 {
 	/* Many of no length at all: orphans' marks have none. */
 	size_t len = rng_one_in(r, 3) ? 0 : rng_below(r, 700);
-	struct key key = key_of(1 + rng_below(r, 50), ITEM_XATTR,
-				rng_below(r, 8));
+	struct key key =
+		key_of(1 + rng_below(r, 50), ITEM_XATTR, rng_below(r, 8));
 	uint8_t value[3000];
 	bool equal;
 	unsigned int i = node_search(n, &key, &equal);
@@ -241,7 +239,7 @@ Test(node, child_of_a_key_is_the_last_that_begins_at_or_below)
 
 Test(node, keys_are_ordered_by_inode_type_offset)
 {
-	struct key k[] = { KEY_MIN, { 0, 9, 0 }, { 0, 0, 1 }, { 1, 0, 0 },
+	struct key k[] = { KEY_MIN,	{ 0, 9, 0 }, { 0, 0, 1 }, { 1, 0, 0 },
 			   { 1, 5, 3 }, { 1, 6, 3 }, { 1, 0, 4 }, KEY_MAX };
 
 	for (int i = 0; i < 8; i++)
@@ -471,7 +469,8 @@ Test(sealed, another_tree_container_or_key_is_not_authentic)
 	memcpy(uuid, m.h.uuid, sizeof(uuid));
 	uuid[15] ^= 1;
 	cr_assert_eq(node_open(b, &p, TREE_FILES, &low, &high, uuid, keys(),
-			       sealed), -EBADMSG);
+			       sealed),
+		     -EBADMSG);
 	q.key_id++;
 	cr_assert_eq(open_sealed(b, &q), -EBADMSG);
 	node_free(a);
@@ -548,9 +547,11 @@ static void hand_made(void)
 
 		heap -= len;
 		memcpy(payload + heap, target[i], len);
-		*slot(i) = (struct disk_item){
-			{ le64_of(2000 + i), ITEM_SYMLINK, le64_of(0) }, 0,
-			le16_of((uint16_t)heap), le16_of((uint16_t)len) };
+		*slot(i) = (struct disk_item){ { le64_of(2000 + i),
+						 ITEM_SYMLINK, le64_of(0) },
+					       0,
+					       le16_of((uint16_t)heap),
+					       le16_of((uint16_t)len) };
 	}
 }
 
@@ -558,8 +559,11 @@ static int open_hand_made(uint8_t level)
 {
 	struct node_aad aad = { .tree = le64_of(TREE_FILES),
 				.key_id = le16_of(keys()->key_id) };
-	struct ptr p = { .block = 512, .birth = 7, .level = level,
-			 .log2_bytes = 14, .key_id = keys()->key_id };
+	struct ptr p = { .block = 512,
+			 .birth = 7,
+			 .level = level,
+			 .log2_bytes = 14,
+			 .key_id = keys()->key_id };
 	struct node *n = node_new(14);
 	int err;
 
@@ -571,11 +575,11 @@ static int open_hand_made(uint8_t level)
 	return err;
 }
 
-#define wrong(change)                                       \
-	do {                                                \
-		hand_made();                                \
-		change;                                     \
-		cr_assert_eq(open_hand_made(0), -EUCLEAN);  \
+#define wrong(change)                                      \
+	do {                                               \
+		hand_made();                               \
+		change;                                    \
+		cr_assert_eq(open_hand_made(0), -EUCLEAN); \
 	} while (0)
 
 Test(sealed, hand_made_one_is_good)
@@ -648,8 +652,9 @@ Test(sealed, items_own_rules_hold)
 
 static void internal_node(unsigned int nr)
 {
-	struct ptr p = { .block = 600, .birth = 3, .key_id = 1,
-			 .log2_bytes = 14 };
+	struct ptr p = {
+		.block = 600, .birth = 3, .key_id = 1, .log2_bytes = 14
+	};
 	size_t heap = PAYLOAD;
 
 	hand_made();
@@ -660,9 +665,11 @@ static void internal_node(unsigned int nr)
 		heap -= sizeof(struct disk_ptr);
 		ptr_encode(&p, (struct disk_ptr *)(payload + heap));
 		*slot(i) = (struct disk_item){
-			{ le64_of(2000 + i), 0, le64_of(0) }, 0,
+			{ le64_of(2000 + i), 0, le64_of(0) },
+			0,
 			le16_of((uint16_t)heap),
-			le16_of(sizeof(struct disk_ptr)) };
+			le16_of(sizeof(struct disk_ptr))
+		};
 	}
 }
 

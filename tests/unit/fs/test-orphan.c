@@ -93,8 +93,8 @@ Test(orphan, all_kinds_are_swept_when_opening)
 
 	dir = unitvol_make(&t, VOLUME_ROOT, "dir", S_IFDIR | 0755);
 	file = make_holed("file", 20);
-	must(volume_symlink(t.v, VOLUME_ROOT, "link", t.h.label,
-			    &unitvol_cred, &a));
+	must(volume_symlink(t.v, VOLUME_ROOT, "link", t.h.label, &unitvol_cred,
+			    &a));
 	link = a.ino;
 	unitvol_make(&t, VOLUME_ROOT, "fifo", S_IFIFO | 0600);
 	must(volume_setxattr(t.v, file, "user.a", t.said, 5000, 0));

@@ -68,10 +68,10 @@ static void end_epoch(uint64_t epoch)
 enum state {
 	FREE,
 	FIXED,
-	NODE,	   /* in a granule for nodes */
+	NODE, /* in a granule for nodes */
 	IN_FLIGHT,
 	OWNED,
-	HELD,	   /* freed */
+	HELD, /* freed */
 };
 
 struct model {
@@ -195,7 +195,9 @@ static void step(struct model *m, struct rng *r, struct readers *rs)
 	block_t start, near = 0;
 
 	switch (rng_below(r, 8)) {
-	case 0: case 1: case 2:
+	case 0:
+	case 1:
+	case 2:
 		if (rng_one_in(r, 2))
 			near = rng_below(r, BLOCKS);
 		if (alloc(want, near, &start, &nr)) {
@@ -212,7 +214,8 @@ static void step(struct model *m, struct rng *r, struct readers *rs)
 		space_unalloc(&s, start, nr);
 		turn(m, start, nr, IN_FLIGHT, FREE);
 		break;
-	case 4: case 5:
+	case 4:
+	case 5:
 		nr = find_run(m, r, IN_FLIGHT, &start);
 		must(space_reserve_deltas(&s, 1));
 		if (!nr)
@@ -268,8 +271,8 @@ Test(space, random_use_agrees_with_an_array)
 
 Test(space, all_data_blocks_can_be_taken)
 {
-	uint64_t left = BLOCKS - 2 * FIXED_BLOCKS -
-			NODE_GRANULES * GRANULE_BLOCKS;
+	uint64_t left =
+		BLOCKS - 2 * FIXED_BLOCKS - NODE_GRANULES * GRANULE_BLOCKS;
 	block_t start;
 	uint32_t nr;
 
@@ -507,8 +510,7 @@ static int save_and_load(struct space *to, uint64_t nr_blocks)
 		struct disk_bitmap bitmap;
 
 		space_encode(&s, i, &summary, &bitmap);
-		put_item(key_of(0, ITEM_SUMMARY, i), &summary,
-			 sizeof(summary));
+		put_item(key_of(0, ITEM_SUMMARY, i), &summary, sizeof(summary));
 		put_item(key_of(0, ITEM_BITMAP, i), &bitmap, sizeof(bitmap));
 		err = space_add_summary(to, i, &summary);
 		if (err)
@@ -605,10 +607,11 @@ Test(space, summaries_come_in_order_and_agree_with_bitmaps)
 /* A region as it is in a container of @backed granules, all else free. */
 static void add_region(struct space *t, uint32_t backed, uint32_t nodes)
 {
-	struct disk_summary d = {
-		le32_of(backed), le32_of(nodes),
-		le32_of((uint32_t)__builtin_popcount(backed & ~nodes) *
-			GRANULE_BLOCKS), le32_of(1) };
+	struct disk_summary d = { le32_of(backed), le32_of(nodes),
+				  le32_of((uint32_t)__builtin_popcount(backed &
+								       ~nodes) *
+					  GRANULE_BLOCKS),
+				  le32_of(1) };
 
 	must(space_add_summary(t, t->nr_regions, &d));
 }

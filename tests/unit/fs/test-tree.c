@@ -113,19 +113,19 @@ static void load(struct rig *g, const struct fault *f)
 	const uint8_t *bytes = g->disk[node_index(g, f->ptr.block)];
 
 	cr_assert(bytes, "block %lu was given up", f->ptr.block);
-	must(node_open(n, &f->ptr, f->tree, &f->low, &f->high, m.h.uuid,
-		       keys(), bytes));
+	must(node_open(n, &f->ptr, f->tree, &f->low, &f->high, m.h.uuid, keys(),
+		       bytes));
 	node_store_add(&g->s, n);
 	g->nr_loads++;
 }
 
 /* Do @call again until nothing is missing any more. */
-#define with_loads(g, err, call)                             \
-	do {                                                 \
-		struct fault fault;                          \
-                                                             \
-		while ((err = (call)) == -EAGAIN)            \
-			load(g, &fault);                     \
+#define with_loads(g, err, call)                  \
+	do {                                      \
+		struct fault fault;               \
+                                                  \
+		while ((err = (call)) == -EAGAIN) \
+			load(g, &fault);          \
 	} while (0)
 
 /* ---- one operation each, on tree and array */
@@ -191,8 +191,7 @@ static void drop_range(struct rig *g, unsigned int k, unsigned int many,
 	size_t dirty = g->t.nr_dirty, freed = g->frees.nr, nr;
 	int err;
 
-	with_loads(g, err,
-		   tree_prepare_range(&g->t, &first, &last, &fault));
+	with_loads(g, err, tree_prepare_range(&g->t, &first, &last, &fault));
 	cr_assert_eq(err, 0);
 	nr = promise(g, many + 1);
 	for (unsigned int i = k; i < end; i++) {
@@ -334,10 +333,17 @@ static void operate(struct rig *g)
 	unsigned int k = (unsigned int)rng_below(&g->r, NR_KEYS);
 
 	switch (rng_below(&g->r, 18)) {
-	case 0: case 1: case 2: case 3: case 4:
+	case 0:
+	case 1:
+	case 2:
+	case 3:
+	case 4:
 		put(g, k);
 		break;
-	case 5: case 6: case 7: case 8:
+	case 5:
+	case 6:
+	case 7:
+	case 8:
 		drop(g, k);
 		break;
 	case 9:
@@ -360,8 +366,10 @@ static void operate(struct rig *g)
 	case 15:
 		/* To a neighbour, whose leaf may not be in memory. */
 		node_store_forget(&g->s);
-		move(g, k, k && rng_one_in(&g->r, 2) ? k - 1 :
-			   k + 1 < NR_KEYS ? k + 1 : k);
+		move(g, k,
+		     k && rng_one_in(&g->r, 2) ? k - 1
+		     : k + 1 < NR_KEYS	       ? k + 1
+					       : k);
 		break;
 	case 12:
 		mutate(g, k);
@@ -520,8 +528,8 @@ static void finish(struct rig *g)
 	tree_thaw_root(&g->t);
 	f->running = false;
 	/* Every node is known: spare, in the cache, or dirty. */
-	cr_assert_eq(g->s.nr_nodes, g->s.nr_spare + g->s.nr_cached +
-			     g->t.nr_dirty);
+	cr_assert_eq(g->s.nr_nodes,
+		     g->s.nr_spare + g->s.nr_cached + g->t.nr_dirty);
 	node_store_shrink(&g->s);
 }
 
@@ -651,8 +659,9 @@ Test(tree, TD9_walk_visits_all_young_nodes_and_no_others)
 		node_store_forget(&g->s);
 		g->nr_loads = 0;
 		while (!last) {
-			with_loads(g, err, tree_walk_young(&g->t, b, &from,
-							   &last, &fault));
+			with_loads(g, err,
+				   tree_walk_young(&g->t, b, &from, &last,
+						   &fault));
 			cr_assert_eq(err, 0);
 		}
 		cr_assert_eq(g->nr_loads, births[b], "birth %u", b);

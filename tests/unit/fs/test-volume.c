@@ -172,7 +172,8 @@ Test(volume, failing_random_generator)
 	near_the_end(0);
 	t.v->nonces.draw_session = no_session;
 	cr_assert_eq(volume_write(t.v, ino, 100 * BLOCK_BYTES, sizeof(block),
-				  block, 0), -EIO);
+				  block, 0),
+		     -EIO);
 	t.v->nonces.draw_session = draw_session;
 	cr_assert(!volume_is_read_only(t.v));
 	cr_assert_eq(t.v->space.owned_data, 1);
@@ -209,8 +210,7 @@ Test(volume, times_of_any_year)
 	      (struct timespec){ 4294967296, 1 });
 	times((struct timespec){ -62135596800, 0 },
 	      (struct timespec){ INT64_MAX, 999999999 });
-	times((struct timespec){ INT64_MIN, 0 },
-	      (struct timespec){ 0, 0 });
+	times((struct timespec){ INT64_MIN, 0 }, (struct timespec){ 0, 0 });
 }
 
 Test(volume, access_times_of_any_year)
@@ -224,15 +224,19 @@ Test(volume, access_times_of_any_year)
 
 	unitvol_write(&t, ino, 0, 1, 1);
 	t.v->o.atime = VOLUME_RELATIME;
-	must(volume_setattr(t.v, ino, VOLUME_SET_ATIME | VOLUME_SET_MTIME |
-				    VOLUME_SET_CTIME, &a, &b));
+	must(volume_setattr(t.v, ino,
+			    VOLUME_SET_ATIME | VOLUME_SET_MTIME |
+				    VOLUME_SET_CTIME,
+			    &a, &b));
 	cr_assert_eq(unitvol_read(&t, ino, 0), 1);
 	must(volume_getattr(t.v, ino, &b));
 	cr_assert_gt(b.atime.tv_sec, 1000000000);
 	/* And one that lies ahead stays. */
 	a.atime.tv_sec = INT64_MAX;
-	must(volume_setattr(t.v, ino, VOLUME_SET_ATIME | VOLUME_SET_MTIME |
-				    VOLUME_SET_CTIME, &a, &b));
+	must(volume_setattr(t.v, ino,
+			    VOLUME_SET_ATIME | VOLUME_SET_MTIME |
+				    VOLUME_SET_CTIME,
+			    &a, &b));
 	cr_assert_eq(unitvol_read(&t, ino, 0), 1);
 	must(volume_getattr(t.v, ino, &b));
 	cr_assert_eq(b.atime.tv_sec, INT64_MAX);
@@ -265,8 +269,7 @@ Test(volume, eight_exbibytes_of_nothing)
 	/* The last byte of all. */
 	must(volume_write(t.v, ino, INT64_MAX - 1, 1, "x", 0));
 	cr_assert_eq(volume_write(t.v, ino, INT64_MAX, 1, "x", 0), -EFBIG);
-	cr_assert_eq(volume_write(t.v, ino, INT64_MAX - 1, 2, "xx", 0),
-		     -EFBIG);
+	cr_assert_eq(volume_write(t.v, ino, INT64_MAX - 1, 2, "xx", 0), -EFBIG);
 	cr_assert_eq(volume_write(t.v, ino, UINT64_MAX, 2, "xx", 0), -EFBIG);
 	must(volume_lseek(t.v, ino, 0, SEEK_DATA, &at));
 	cr_assert_eq(at, (uint64_t)INT64_MAX / BLOCK_BYTES * BLOCK_BYTES);
@@ -278,20 +281,21 @@ Test(volume, eight_exbibytes_of_nothing)
 	unitvol_close(&t);
 	unitvol_must_be_clean(&t);
 	unitvol_open(&t);
-	must(volume_fallocate(t.v, ino, FALLOC_FL_PUNCH_HOLE |
-				      FALLOC_FL_KEEP_SIZE, 1, INT64_MAX - 1));
+	must(volume_fallocate(t.v, ino,
+			      FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 1,
+			      INT64_MAX - 1));
 	must(volume_getattr(t.v, ino, &a));
 	cr_assert_eq(a.size, INT64_MAX);
 	a.size = 3;
 	must(volume_setattr(t.v, ino, VOLUME_SET_SIZE, &a, &a));
 	a.size = (uint64_t)INT64_MAX + 1;
-	cr_assert_eq(volume_setattr(t.v, ino, VOLUME_SET_SIZE, &a, &a),
-		     -EFBIG);
+	cr_assert_eq(volume_setattr(t.v, ino, VOLUME_SET_SIZE, &a, &a), -EFBIG);
 	cr_assert_eq(volume_fallocate(t.v, ino, 0, INT64_MAX, 1), -EFBIG);
 	cr_assert_eq(volume_fallocate(t.v, ino, 0, 0, 0), -EINVAL);
 	cr_assert_eq(volume_fallocate(t.v, ino, 0, 0, INT64_MAX), -ENOSPC);
 	cr_assert_eq(volume_fallocate(t.v, ino, FALLOC_FL_COLLAPSE_RANGE, 0,
-				      4096), -EOPNOTSUPP);
+				      4096),
+		     -EOPNOTSUPP);
 	unitvol_close(&t);
 	unitvol_must_be_clean(&t);
 }
@@ -394,7 +398,8 @@ Test(volume, statfs_tells_what_can_be_written)
 	must(volume_statfs(t.v, &before));
 	while (done < before.free) {
 		unsigned int nr = before.free - done < 256
-			? (unsigned int)(before.free - done) : 256;
+					  ? (unsigned int)(before.free - done)
+					  : 256;
 
 		unitvol_write(&t, ino, done, nr, 1);
 		done += nr;

@@ -30,8 +30,7 @@ static void end_xattr(void)
 }
 
 TestSuite(xattr, .init = start_xattr, .fini = end_xattr, .timeout = 60);
-TestSuite(xattr_small, .init = start_small, .fini = end_xattr,
-	  .timeout = 60);
+TestSuite(xattr_small, .init = start_small, .fini = end_xattr, .timeout = 60);
 
 static uint8_t value[XATTR_BYTES_MAX + 1], back[XATTR_BYTES_MAX + 1];
 
@@ -54,13 +53,22 @@ static void must_get(const char *name, size_t len, uint64_t pattern)
 	cr_assert_eq(memcmp(back, value, len), 0);
 	if (len > 1)
 		cr_assert_eq(volume_getxattr(t.v, ino, name, back, len - 1,
-					     &got), -ERANGE);
+					     &got),
+			     -ERANGE);
 }
 
 static void edge_sizes(void)
 {
-	static const size_t sizes[] = { 0, 1, 2, 1000, 2047, 2048, 2049, 4096,
-					XATTR_BYTES_MAX - 1, XATTR_BYTES_MAX };
+	static const size_t sizes[] = { 0,
+					1,
+					2,
+					1000,
+					2047,
+					2048,
+					2049,
+					4096,
+					XATTR_BYTES_MAX - 1,
+					XATTR_BYTES_MAX };
 	unsigned int nr = 0;
 
 	/* A head of 8, a name of 6: the second piece begins at 1011. */
@@ -102,13 +110,14 @@ Test(xattr, what_cannot_be)
 
 	memset(name, 'n', sizeof(name));
 	name[256] = '\0';
-	cr_assert_eq(volume_setxattr(t.v, ino, "a", value,
-				     XATTR_BYTES_MAX + 1, 0), -E2BIG);
+	cr_assert_eq(volume_setxattr(t.v, ino, "a", value, XATTR_BYTES_MAX + 1,
+				     0),
+		     -E2BIG);
 	cr_assert_eq(volume_setxattr(t.v, ino, "", value, 1, 0), -EINVAL);
 	cr_assert_eq(volume_setxattr(t.v, ino, name, value, 1, 0), -ERANGE);
 	name[255] = '\0';
-	cr_assert_eq(volume_setxattr(t.v, ino, name, value,
-				     XATTR_BYTES_MAX, 0), 0);
+	cr_assert_eq(volume_setxattr(t.v, ino, name, value, XATTR_BYTES_MAX, 0),
+		     0);
 	cr_assert_eq(volume_setxattr(t.v, ino, name, value, 1, XATTR_CREATE),
 		     -EEXIST);
 	cr_assert_eq(volume_setxattr(t.v, ino, "b", value, 1, XATTR_REPLACE),
@@ -175,7 +184,8 @@ static void expect_damage(void)
 	size_t len;
 
 	cr_assert_eq(volume_getxattr(t.v, ino, "user.a", back, sizeof(back),
-				     &len), -EUCLEAN);
+				     &len),
+		     -EUCLEAN);
 	cr_assert_eq(volume_setxattr(t.v, ino, "user.a", value, 5, 0),
 		     -EUCLEAN);
 	cr_assert_eq(volume_removexattr(t.v, ino, "user.a"), -EUCLEAN);
@@ -221,7 +231,8 @@ Test(xattr, piece_too_long_is_damage)
 	key.offset++;
 	unitvol_plant(&t, key, value, 1024);
 	cr_assert_eq(volume_getxattr(t.v, ino, "user.a", back, sizeof(back),
-				     &len), -EUCLEAN);
+				     &len),
+		     -EUCLEAN);
 	unitvol_sync(&t);
 	cr_assert_neq(unitvol_check(&t), 0);
 }

@@ -104,13 +104,13 @@ static inline void unitvol_end(struct unitvol *t)
 /* What the checker finds on the disk as it is now; lines in t->said. */
 static inline uint64_t unitvol_check(struct unitvol *t)
 {
-	struct check_options o = { .data = true, .report = unitvol_say,
+	struct check_options o = { .data = true,
+				   .report = unitvol_say,
 				   .report_arg = t };
 	struct check_result r;
 
 	t->said[0] = '\0';
-	must(check_container(emudev_container(t->d), &t->h, &t->keys, &o,
-			     &r));
+	must(check_container(emudev_container(t->d), &t->h, &t->keys, &o, &r));
 	return r.errors;
 }
 
@@ -137,9 +137,8 @@ static inline inum_t unitvol_file(struct unitvol *t, const char *name)
 }
 
 /* @nr blocks from block @first on, all bytes @byte. */
-static inline void unitvol_write(struct unitvol *t, inum_t ino,
-				 uint64_t first, unsigned int nr,
-				 uint8_t byte)
+static inline void unitvol_write(struct unitvol *t, inum_t ino, uint64_t first,
+				 unsigned int nr, uint8_t byte)
 {
 	size_t len = (size_t)nr * BLOCK_BYTES;
 	uint8_t *buf = malloc(len);
