@@ -32,6 +32,7 @@ struct crash_run {
 	uint64_t seed; /* of the episode, to repeat it */
 	uint64_t ops;  /* of an episode */
 	const struct workload_params *params;
+	bool full;		  /* containers are: space may be refused */
 	unsigned int reorderings; /* tried at each event */
 	unsigned int go_on;	  /* one in so many images lives on */
 	time_t end;
@@ -50,7 +51,8 @@ struct record {
 	uint64_t digest;
 	int64_t clock_ns;
 	bool promise; /* all up to here is durable once it has ended */
-	bool applied; /* the model did it too */
+	/* Where there was no space: the model as it was left.  Else NULL. */
+	struct refmodel *model;
 	struct op op;
 };
 
@@ -103,12 +105,16 @@ must_check long episode_state_of(struct episode *e, struct volume *v,
 
 void episode_destroy(struct episode *e);
 
+/* The file that fills a container, in the root. */
+#define BALLAST "ballast"
+
 /* How to repeat it, on stderr. */
 void crash_repeat(const struct crash_run *run);
 bool crash_time_is_up(const struct crash_run *run);
 
 /* The parts of the program; each false after a failure was printed. */
 must_check bool crash_random_episode(struct crash_run *run);
+must_check bool crash_full_episode(struct crash_run *run);
 must_check bool crash_scenarios(struct crash_run *run);
 must_check bool crash_faults(struct crash_run *run);
 

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Power cuts on a container that is full.  A file of unwritten blocks takes all
+ * but a little, so that every operation is short of space: some are refused,
+ * the rest must be as safe as ever, and opening and deleting always work (I8).
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tests/crash/episode.h"
+
+#define MIB (UINT64_C(1) << 20)
+#define MIB_BLOCKS (MIB / BLOCK_BYTES)
+#define LARGEST_STEP MIB
+#define SMALLEST_STEP (UINT64_C(16) << 10)
+#define LEFT_MAX (UINT64_C(512) << 10)
+
+static const struct workload_params params = {
+	.max_inodes = 60,
+	.max_blocks = UINT64_MAX,
+	.max_folder = 40,
+	.max_offset = 1u << 20,
+	.max_write = 50000,
+	.max_xattr = 5000,
+	.xattr_names = 6,
+	.no_zeros = true,
+	.odd_times = true,
+};
+
+static void choose_shape(struct testvol_shape *s, struct rng *r)
+{
+	uint64_t mib = 33 + rng_below(r, 4);
+
+	testvol_shape_random(s, r);
+	if (rng_one_in(r, 2))
+		s->limit_blocks = mib * MIB_BLOCKS;
+	else
+		s->host_bytes = mib * MIB;
+}
+
+static bool add_ballast(struct episode *e, inum_t ino, uint64_t *size,
+			uint64_t step)
+{
+	struct op op = {
+		.kind = OP_FALLOCATE, .ino = ino, .offset = *size, .len = step
+	};
+	struct attr attr;
+	bool ok = lockstep_do(&e->l, &op) &&
+		  !fsapi_refmodel.getattr(e->l.m, ino, &attr);
+
+	/* One that is refused leaves the file empty: begin again, smaller. */
+	*size = ok ? attr.size : 0;
+	return ok;
+}
+
+/* How large the file may be: found by trying, since only growing tells. */
+static bool find_room(struct episode *e, inum_t ino, uint64_t *room)
+{
+	uint64_t best = 0, size = 0;
+
+	for (uint64_t step = LARGEST_STEP; step >= SMALLEST_STEP; step /= 4) {
+		uint64_t full = e->l.full;
+
+		while (size < best)
+			if (!add_ballast(e, ino, &size, best - size))
+				return false;
+		while (e->l.full == full) {
+			best = size > best ? size : best;
+			if (!add_ballast(e, ino, &size, step))
+				return false;
+		}
+		/* What was given back must be free again. */
+		for (int i = 0; i < 4; i++) {
+			struct op op = { .kind = OP_SYNC };
+			struct op touch = { .kind = OP_SETATTR,
+					    .ino = VOLUME_ROOT,
+					    .what = VOLUME_SET_MTIME_NOW };
+
+			if (!lockstep_do(&e->l, &touch) ||
+			    !lockstep_do(&e->l, &op))
+				return false;
+		}
+	}
+	*room = best;
+	return true;
+}
+
+static bool fill(struct episode *e, struct rng *r)
+{
+	struct op op = { .kind = OP_CREATE, .dir = VOLUME_ROOT };
+	uint64_t room, left = rng_below(r, LEFT_MAX), size = 0;
+	struct attr attr;
+
+	strcpy(op.name, BALLAST);
+	op.set.mode = S_IFREG | 0600;
+	if (!lockstep_do(&e->l, &op) ||
+	    fsapi_refmodel.lookup(e->l.m, VOLUME_ROOT, BALLAST, &attr) ||
+	    !find_room(e, attr.ino, &room))
+		return false;
+	room -= room < left ? 0 : left;
+	while (size < room)
+		if (!add_ballast(e, attr.ino, &size, room - size))
+			return false;
+	return true;
+}
+
+/* A disk that is full, closed in order, and what is on it. */
+static bool make_full(struct crash_run *run, struct testvol *t, struct rng *r,
+		      struct emudev **d, struct refmodel **m)
+{
+	struct episode e;
+	bool ok;
+
+	ok = episode_open(&e, run, t, emudev_clone(t->d), NULL, 0);
+	e.l.allow_full = true;
+	ok = ok && fill(&e, r) && episode_close(&e);
+	if (ok) {
+		*d = emudev_clone(e.d);
+		*m = refmodel_clone(e.l.m);
+	}
+	episode_destroy(&e);
+	return ok;
+}
+
+bool crash_full_episode(struct crash_run *run)
+{
+	const struct workload_params *usual = run->params;
+	struct rng rng = { run->seed };
+	struct testvol_shape shape;
+	struct emudev *d = NULL;
+	struct refmodel *m = NULL;
+	struct workload w;
+	struct episode e;
+	struct testvol t;
+	bool ok;
+
+	run->episodes++;
+	run->params = &params;
+	testclock_set_ns(TESTCLOCK_START);
+	choose_shape(&shape, &rng);
+	testvol_make(&t, &shape);
+	t.quiet = true;
+	ok = make_full(run, &t, &rng, &d, &m);
+	if (ok) {
+		run->full = true;
+		workload_init(&w, run->params, run->seed);
+		ok = episode_open(&e, run, &t, d, m, 0);
+		ok = ok && episode_random(&e, &w, run->ops);
+		episode_abandon(&e);
+		ok = ok && episode_try_all(&e);
+		episode_destroy(&e);
+	}
+	run->full = false;
+	run->params = usual;
+	testvol_destroy(&t);
+	return ok;
+}
