@@ -72,4 +72,7 @@ open_fuse() {
 	[ -e /dev/fuse ] || as_root mknod -m 666 /dev/fuse c 10 229
 	[ -e /dev/fuse ] || { echo "there is no /dev/fuse"; return 1; }
 	[ "$(stat -c %a /dev/fuse)" = 666 ] || as_root chmod 666 /dev/fuse
+	# fusermount3 looks here for what a user may unmount; bare containers
+	# and chroots lack it.
+	[ -e /etc/mtab ] || as_root ln -s /proc/mounts /etc/mtab
 }
