@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A thread whose turn it is takes the next operation, waits until nothing in
- * flight conflicts with it, enters it as in flight, gives up its turn, sleeps
- * until the operation is due and does it.  Operations are so taken, and their
- * conflicts settled, in the order of the source; who waits keeps those behind
- * it waiting too.
+ * A thread whose turn it is takes the next operation, numbers it, enters it as
+ * in flight and gives up its turn.  Then it sleeps until the operation is due,
+ * waits for those of a lower number that conflict with it, and does it.  The
+ * one with the lowest number never waits, so all come to their end; one that
+ * waits keeps no other waiting but those that conflict with it.
  *
  * Sleeping after the turn costs a thread for each operation that is due soon,
  * and keeps the hand-over from thread to thread out of the lateness.
@@ -31,8 +31,9 @@ struct worker {
 	struct engine *e;
 	pthread_t thread;
 	unsigned int nr;
-	/* Under e->lock. */
+	/* Under e->lock; its own thread may read io without. */
 	bool busy;
+	uint64_t number;
 	struct engine_io io;
 	/* Its own until it is joined. */
 	struct engine_kind kind[ENGINE_KINDS];
@@ -49,15 +50,17 @@ struct engine {
 	atomic_bool stop;
 	atomic_uint in_flight; /* begun; those that wait to be due are not */
 
-	/* Before lock; held while waiting for a conflict to settle. */
+	/* Before lock. */
 	pthread_mutex_t turn;
-	bool source_ended; /* under turn */
+	/* Under turn. */
+	bool source_ended;
+	uint64_t taken;
 
 	pthread_mutex_t lock;
 	pthread_cond_t settled; /* an operation ended */
 	pthread_cond_t ended;	/* a thread ended */
 	/* Under lock. */
-	unsigned int nr_busy, nr_running;
+	unsigned int nr_running;
 	uint64_t done;
 	struct engine_result *out;
 };
@@ -123,13 +126,32 @@ static bool conflict(const struct engine_io *io, const struct engine_io *other)
 	return (changes(io) || changes(other)) && overlap(io, other);
 }
 
-static bool is_blocked_locked(const struct engine *e,
-			      const struct engine_io *io)
+static bool is_blocked_locked(const struct engine *e, const struct worker *w)
 {
-	for (unsigned int i = 0; e->nr_busy && i < e->p->depth; i++)
-		if (e->worker[i].busy && conflict(io, &e->worker[i].io))
+	for (unsigned int i = 0; i < e->p->depth; i++) {
+		const struct worker *other = &e->worker[i];
+
+		if (other->busy && other->number < w->number &&
+		    conflict(&w->io, &other->io))
 			return true;
+	}
 	return false;
+}
+
+/* Until nothing that was taken before it is in its way. */
+static void wait_for_order(struct engine *e, const struct worker *w)
+{
+	bool waited = false;
+
+	if (e->p->depth == 1)
+		return;
+	pthread_mutex_lock(&e->lock);
+	while (is_blocked_locked(e, w)) {
+		waited = true;
+		pthread_cond_wait(&e->settled, &e->lock);
+	}
+	e->out->order_waits += waited;
+	pthread_mutex_unlock(&e->lock);
 }
 
 /* ---- taking an operation ---- */
@@ -141,21 +163,15 @@ static bool is_over(struct engine *e)
 	return atomic_load(&e->stop);
 }
 
-/* Enter @io as in flight, once nothing there conflicts with it. */
+/* Enter @io as in flight: the turn is held. */
 static void enter(struct engine *e, struct worker *w,
 		  const struct engine_io *io)
 {
-	bool waited = false;
-
+	assert(io->op < ENGINE_KINDS && io->nr <= 2);
 	pthread_mutex_lock(&e->lock);
-	while (is_blocked_locked(e, io)) {
-		waited = true;
-		pthread_cond_wait(&e->settled, &e->lock);
-	}
-	e->out->order_waits += waited;
 	w->io = *io;
+	w->number = e->taken++;
 	w->busy = true;
-	e->nr_busy++;
 	pthread_mutex_unlock(&e->lock);
 }
 
@@ -169,12 +185,10 @@ static bool take(struct engine *e, struct worker *w)
 	if (!e->source_ended && !is_over(e)) {
 		got = e->p->source.next(e->p->source.arg, &io);
 		e->source_ended = got <= 0;
-		if (got > 0) {
-			assert(io.op < ENGINE_KINDS && io.nr <= 2);
+		if (got > 0)
 			enter(e, w, &io);
-		} else {
+		else
 			e->out->source_error = got;
-		}
 	}
 	pthread_mutex_unlock(&e->turn);
 	return got > 0;
@@ -280,6 +294,7 @@ static int perform(struct engine *e, struct worker *w, uint64_t *end)
 		due = UINT64_MAX;
 	if (p->timed)
 		p->clock.sleep(p->clock.arg, wake_time(e, due), &e->stop);
+	wait_for_order(e, w);
 	begin = p->clock.now(p->clock.arg);
 	if (time_is_over(e, begin))
 		atomic_store(&e->stop, true);
@@ -307,7 +322,6 @@ static void settle_locked(struct engine *e, struct worker *w, uint64_t end,
 	const uint64_t measured = e->start + e->p->ramp_ns;
 
 	w->busy = false;
-	e->nr_busy--;
 	e->done += end != 0;
 	if (err)
 		count_error_locked(e, err);

@@ -52,10 +52,10 @@ static const struct {
 
 static void print_heading(FILE *out, const char *what)
 {
-	fprintf(out, "%-16s %8s %9s", what, "count", "mean");
+	fprintf(out, "%-13s %8s %7s", what, "count", "mean");
 	for (size_t i = 0; i < NR_COLUMNS; i++)
-		fprintf(out, " %8s", columns[i].heading);
-	fprintf(out, " %8s\n", "max");
+		fprintf(out, " %7s", columns[i].heading);
+	fprintf(out, " %7s\n", "max");
 }
 
 static void print_histogram(FILE *out, const char *name,
@@ -66,13 +66,13 @@ static void print_histogram(FILE *out, const char *name,
 	if (!h->count)
 		return;
 	format_ns(histogram_mean(h), text);
-	fprintf(out, "  %-14s %8" PRIu64 " %9s", name, h->count, text);
+	fprintf(out, "  %-11s %8" PRIu64 " %7s", name, h->count, text);
 	for (size_t i = 0; i < NR_COLUMNS; i++) {
 		format_ns(histogram_percentile(h, columns[i].percent), text);
-		fprintf(out, " %8s", text);
+		fprintf(out, " %7s", text);
 	}
 	format_ns(h->max, text);
-	fprintf(out, " %8s\n", text);
+	fprintf(out, " %7s\n", text);
 }
 
 static void print_latencies(FILE *out, const struct run *r)
