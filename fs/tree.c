@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Paths, copy-on-write, splits and merges.
- *
- * References of a node: one for each parent in memory that names it in child[]
- * (or tree->root), one for the dirty or frozen list, one for each pin.  A clean
- * node without references stays in the cache until it is evicted; any other
- * without references is spare.
  */
 #include "fs/tree.h"
 
@@ -14,217 +9,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "stats/stats.h"
-
-/* ---- the store */
-
-int node_store_init(struct node_store *s, unsigned int log2_bytes,
-		    size_t limit_bytes, unsigned int max_items)
-{
-	size_t node_bytes = ((size_t)1 << log2_bytes) * 9 / 8;
-
-	*s = (struct node_store){
-		.log2_bytes = log2_bytes,
-		.max_items = max_items ? max_items : UINT_MAX,
-		.limit_nodes = limit_bytes / node_bytes,
-		.nr_buckets = 64,
-	};
-	if (s->limit_nodes < 8)
-		s->limit_nodes = 8;
-	while (s->nr_buckets < s->limit_nodes)
-		s->nr_buckets *= 2;
-	s->buckets = calloc(s->nr_buckets, sizeof(*s->buckets));
-	if (!s->buckets)
-		return -ENOMEM;
-	TAILQ_INIT(&s->lru);
-	TAILQ_INIT(&s->spare);
-	LIST_INIT(&s->loads);
-	return 0;
-}
-
-static struct node_bucket *bucket_of(struct node_store *s, block_t block)
-{
-	return &s->buckets[(block * 0x9e3779b97f4a7c15ull >> 20) &
-			   (s->nr_buckets - 1)];
-}
-
-static void uncache(struct node_store *s, struct node *n)
-{
-	assert(n->cached);
-	LIST_REMOVE(n, hash_link);
-	if (!n->refs)
-		TAILQ_REMOVE(&s->lru, n, lru_link);
-	n->cached = false;
-	s->nr_cached--;
-}
-
-static void destroy_node(struct node_store *s, struct node *n)
-{
-	s->nr_nodes--;
-	node_free(n);
-}
-
-void node_store_forget(struct node_store *s)
-{
-	struct node *n;
-
-	while ((n = TAILQ_FIRST(&s->lru))) {
-		uncache(s, n);
-		destroy_node(s, n);
-	}
-}
-
-void node_store_destroy(struct node_store *s)
-{
-	struct node *n;
-
-	if (!s->buckets)
-		return;
-	node_store_forget(s);
-	while ((n = TAILQ_FIRST(&s->spare))) {
-		TAILQ_REMOVE(&s->spare, n, lru_link);
-		destroy_node(s, n);
-	}
-	assert(!s->nr_nodes);
-	free(s->buckets);
-	s->buckets = NULL;
-}
-
-int node_store_promise(struct node_store *s, size_t nr)
-{
-	while (s->nr_spare < s->nr_promised + nr) {
-		struct node *n = node_new(s->log2_bytes);
-
-		if (!n)
-			return -ENOMEM;
-		s->nr_nodes++;
-		TAILQ_INSERT_TAIL(&s->spare, n, lru_link);
-		s->nr_spare++;
-	}
-	s->nr_promised += nr;
-	return 0;
-}
-
-void node_store_release(struct node_store *s, size_t nr)
-{
-	assert(s->nr_promised >= nr);
-	s->nr_promised -= nr;
-	/* Keep a few for the next operation. */
-	while (s->nr_spare > s->nr_promised + 64) {
-		struct node *n = TAILQ_LAST(&s->spare, node_list);
-
-		TAILQ_REMOVE(&s->spare, n, lru_link);
-		s->nr_spare--;
-		destroy_node(s, n);
-	}
-}
-
-static struct node *take(struct node_store *s, size_t keep)
-{
-	struct node *n = TAILQ_FIRST(&s->spare);
-
-	if (n && s->nr_spare > keep) {
-		TAILQ_REMOVE(&s->spare, n, lru_link);
-		s->nr_spare--;
-	} else {
-		n = node_new(s->log2_bytes);
-		if (!n)
-			return NULL;
-		s->nr_nodes++;
-	}
-	n->max_items = s->max_items;
-	return n;
-}
-
-struct node *node_store_take(struct node_store *s)
-{
-	return take(s, s->nr_promised);
-}
-
-/* For a change: what was promised. */
-static struct node *take_promised(struct node_store *s)
-{
-	struct node *n = take(s, 0);
-
-	assert(n);
-	return n;
-}
-
-void node_store_give(struct node_store *s, struct node *n)
-{
-	assert(!n->refs && !n->cached);
-	TAILQ_INSERT_HEAD(&s->spare, n, lru_link);
-	s->nr_spare++;
-	/*
-	 * Promises are kept with what is spare, so give back freely; the
-	 * surplus goes when the next promise ends.
-	 */
-}
-
-struct node *node_store_find(struct node_store *s, block_t block)
-{
-	struct node *n;
-
-	LIST_FOREACH(n, bucket_of(s, block), hash_link)
-		if (n->ptr.block == block) {
-			stats_count(s->stats, STATS_node_hits, 1);
-			if (!n->refs) {
-				TAILQ_REMOVE(&s->lru, n, lru_link);
-				TAILQ_INSERT_TAIL(&s->lru, n, lru_link);
-			}
-			return n;
-		}
-	return NULL;
-}
-
-void node_store_add(struct node_store *s, struct node *n)
-{
-	assert(!n->cached && !n->epoch && n->ptr.block);
-	LIST_INSERT_HEAD(bucket_of(s, n->ptr.block), n, hash_link);
-	n->cached = true;
-	s->nr_cached++;
-	if (!n->refs)
-		TAILQ_INSERT_TAIL(&s->lru, n, lru_link);
-}
-
-void node_store_shrink(struct node_store *s)
-{
-	while (s->nr_cached > s->limit_nodes) {
-		struct node *n = TAILQ_FIRST(&s->lru);
-
-		if (!n)
-			return;
-		uncache(s, n);
-		if (s->nr_spare < s->nr_promised + 64)
-			node_store_give(s, n);
-		else
-			destroy_node(s, n);
-	}
-}
-
-void node_hold(struct node_store *s, struct node *n)
-{
-	if (!n->refs && n->cached)
-		TAILQ_REMOVE(&s->lru, n, lru_link);
-	n->refs++;
-}
-
-void node_put(struct node_store *s, struct node *n)
-{
-	assert(n->refs);
-	if (--n->refs)
-		return;
-	if (n->cached) {
-		TAILQ_INSERT_TAIL(&s->lru, n, lru_link);
-		return;
-	}
-	for (unsigned int i = 0; n->level && i < n->nr; i++)
-		if (n->child[i])
-			node_put(s, n->child[i]);
-	n->nr = 0;
-	node_store_give(s, n);
-}
 
 /* ---- finding */
 
@@ -285,7 +69,9 @@ static struct node *cached_node(struct tree *t, const struct ptr *p)
 	 * the pointer is wrong: reading will tell.
 	 */
 	return n && n->tree == t->id && n->ptr.birth == p->birth &&
-			       n->level == p->level ? n : NULL;
+			       n->level == p->level
+		       ? n
+		       : NULL;
 }
 
 static int get_root(struct tree *t, struct node **out, struct fault *fault)
@@ -313,7 +99,7 @@ static struct node *resident_child(struct tree *t, const struct node *n,
 	if (n->child[i])
 		return n->child[i];
 	err = ptr_decode(node_value(n, i, &len), p);
-	assert(!err);	/* validated when the node was opened */
+	assert(!err); /* validated when the node was opened */
 	return cached_node(t, p);
 }
 
@@ -495,8 +281,7 @@ int tree_prepare_range(struct tree *t, const struct key *first,
 
 	if (!err)
 		err = prepare_below(t, &low, fault);
-	while (!err && key_cmp(&high, last) <= 0 &&
-	       key_cmp(&high, &KEY_MAX)) {
+	while (!err && key_cmp(&high, last) <= 0 && key_cmp(&high, &KEY_MAX)) {
 		from = high;
 		err = find_leaf(t, &from, &leaf, &high, &low, fault);
 	}
@@ -557,16 +342,6 @@ static void set_slot(struct tree *t, struct node **slot, struct node *n)
 		node_put(t->store, old);
 }
 
-/* What is being read from @block is not the live tree's any more. */
-static void spoil_loads(struct node_store *s, block_t block)
-{
-	struct node_load *l;
-
-	LIST_FOREACH(l, &s->loads, link)
-		if (l->block == block)
-			l->stale = true;
-}
-
 /*
  * Make @n, named by *slot (NULL while clean), changeable; returns the node
  * that is so from now on.
@@ -582,8 +357,8 @@ static struct node *make_dirty(struct tree *t, struct node **slot,
 		/* Nobody else changes it: what is clean belongs to us alone. */
 		set_slot(t, slot, n);
 		if (n->cached)
-			uncache(t->store, n);
-		spoil_loads(t->store, n->ptr.block);
+			node_store_remove(t->store, n);
+		node_store_spoil_loads(t->store, n->ptr.block);
 		range_vec_add(t->frees, n->ptr.block, node_blocks(n),
 			      n->ptr.birth);
 		n->ptr.block = 0;
@@ -592,7 +367,7 @@ static struct node *make_dirty(struct tree *t, struct node **slot,
 		return n;
 	}
 
-	clone = take_promised(t->store);
+	clone = node_store_take_promised(t->store);
 	node_copy(clone, n);
 	for (unsigned int i = 0; clone->level && i < clone->nr; i++)
 		if (clone->child[i])
@@ -618,7 +393,7 @@ static void discard(struct tree *t, struct node *n)
 
 struct path {
 	struct node *node[NODE_LEVEL_MAX + 2];
-	unsigned int index[NODE_LEVEL_MAX + 2];	/* of the child taken */
+	unsigned int index[NODE_LEVEL_MAX + 2]; /* of the child taken */
 	unsigned int depth;			/* of the leaf */
 };
 
@@ -628,7 +403,7 @@ static struct node *dirty_root(struct tree *t)
 	struct node *n;
 	int err = get_root(t, &n, &fault);
 
-	assert(!err);	/* prepared */
+	assert(!err); /* prepared */
 	return make_dirty(t, &t->root, n);
 }
 
@@ -638,7 +413,7 @@ static struct node *dirty_child(struct tree *t, struct node *parent,
 	struct ptr p;
 	struct node *n = resident_child(t, parent, i, &p);
 
-	assert(n);	/* prepared */
+	assert(n); /* prepared */
 	return make_dirty(t, &parent->child[i], n);
 }
 
@@ -662,7 +437,7 @@ static void unlink_child(struct tree *t, struct node *parent, unsigned int i)
 
 static struct node *new_dirty(struct tree *t, unsigned int level)
 {
-	struct node *n = take_promised(t->store);
+	struct node *n = node_store_take_promised(t->store);
 
 	node_reset(n, t->id, level);
 	join_dirty(t, n);
@@ -891,7 +666,8 @@ static void rebalance(struct tree *t, struct path *path)
 		}
 		if (!underfull(n))
 			break;
-		if (!try_merge(t, parent, i) && (!i || !try_merge(t, parent, i - 1)))
+		if (!try_merge(t, parent, i) &&
+		    (!i || !try_merge(t, parent, i - 1)))
 			break;
 	}
 	shrink_root(t);

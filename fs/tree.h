@@ -27,61 +27,9 @@
 #include <stdint.h>
 
 #include "fs/node.h"
+#include "fs/node_store.h"
 #include "fs/ptr.h"
 #include "fs/range.h"
-
-struct stats;
-
-/* A node being read, without the lock. */
-struct node_load {
-	block_t block;
-	bool stale;		/* it became dirty meanwhile: drop the copy */
-	LIST_ENTRY(node_load) link;
-};
-
-/* Clean nodes by block, bounded, least recently used first out; spare nodes. */
-struct node_store {
-	/* Constant. */
-	unsigned int log2_bytes;
-	unsigned int max_items;
-	size_t limit_nodes;		/* cached ones */
-	struct stats *stats;		/* may be NULL */
-	size_t nr_buckets;		/* power of two */
-	LIST_HEAD(node_bucket, node) *buckets;
-	/* Under LOCK_TREE. */
-	struct node_list lru;		/* oldest first */
-	size_t nr_cached;
-	struct node_list spare;
-	size_t nr_spare, nr_promised;
-	size_t nr_nodes;		/* all that exist */
-	LIST_HEAD(, node_load) loads;
-};
-
-must_check int node_store_init(struct node_store *s, unsigned int log2_bytes,
-			       size_t limit_bytes, unsigned int max_items);
-void node_store_destroy(struct node_store *s);
-/*
- * Promise that @nr nodes can be made without failing, until
- * node_store_release(@nr).  Returns 0 or -ENOMEM.
- */
-must_check int node_store_promise(struct node_store *s, size_t nr);
-void node_store_release(struct node_store *s, size_t nr);
-
-/* NULL if it is not there.  Not referenced. */
-struct node *node_store_find(struct node_store *s, block_t block);
-/* A node that has just been read, with no references yet. */
-void node_store_add(struct node_store *s, struct node *n);
-/* Evict down to the limit. */
-void node_store_shrink(struct node_store *s);
-/* Drop all that is cached and not referenced. */
-void node_store_forget(struct node_store *s);
-/* A fresh node for reading into; NULL if there is no memory. */
-struct node *node_store_take(struct node_store *s);
-void node_store_give(struct node_store *s, struct node *n);
-
-/* References; a node without any is evicted sooner or later. */
-void node_hold(struct node_store *s, struct node *n);
-void node_put(struct node_store *s, struct node *n);
 
 /* A node that is wanted and not in memory. */
 struct fault {
