@@ -25,8 +25,6 @@
 #define ENCRYPTED "#3b82c4"
 #define TAGGED "#d97706"
 
-extern char **environ;
-
 /* Into a double-quoted gnuplot string: nothing in it may end or escape it. */
 static void put_text(FILE *out, const char *text)
 {
@@ -127,8 +125,8 @@ static void put_bars(FILE *out, const struct contest *c)
 			y, s.median, y, colour_of(row));
 		fprintf(out,
 			"set arrow from %" PRIu64 "/1e6,%zu to %" PRIu64
-			"/1e6,%zu heads size screen 0.004,90 fixed linecolor rgb \"" RANGE
-			"\" front\n",
+			"/1e6,%zu heads size screen 0.004,90 fixed "
+			"linecolor rgb \"" RANGE "\" front\n",
 			s.min, y, s.max, y);
 		fputs("set label \"", out);
 		put_label(out, c, row);
@@ -199,7 +197,7 @@ enum tool_exit plot_write(const struct contest *c, const struct machine *m,
 			  const char *path)
 {
 	FILE *const commands = write_commands(c, m);
-	pid_t pid;
+	pid_t pid = -1;
 	int to, err;
 
 	if (!commands)

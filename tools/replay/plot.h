@@ -10,8 +10,8 @@
 #include "tools/tool.h"
 
 /*
- * Write an SVG of average MB/s by row to @path.  TOOL_DONE, or TOOL_FAILED after
- * a message, which says so if gnuplot is missing.
+ * Write an SVG of average MB/s by row to @path.  TOOL_DONE, or TOOL_FAILED
+ * after a message, which says so if gnuplot is missing.
  */
 enum tool_exit plot_write(const struct contest *c, const struct machine *m,
 			  const char *path);

@@ -254,7 +254,7 @@ static enum reader_result decide(struct reader *r)
 
 	while (!s->ended && s->nr < QUEUE_MAX) {
 		struct trace_record rec;
-		char event;
+		char event = 0;
 		const enum reader_result result = next_event(r, &rec, &event);
 
 		if (result == READER_BAD || result == READER_FAILED)

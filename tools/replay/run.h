@@ -51,89 +51,60 @@ enum tool_exit option_depth(void *field, const struct tool_option *o,
 			    const char *value); /* struct option_number */
 
 /* Rows of `replay` and `compare`. */
-#define RUN_OPTIONS(at)                                                                \
-	{ "speed",                                                                     \
-	  0,                                                                           \
-	  "X|max",                                                                     \
-	  RUN_OPTION(at, speed),                                                       \
-	  option_speed,                                                                \
-	  "How fast: max (the default), as fast as possible; 1, as recorded; "         \
-	  "2, twice as fast; 0.5, half as fast." },                                    \
-		{ "rate",                                                              \
-		  0,                                                                   \
-		  "N",                                                                 \
-		  RUN_OPTION(at, rate),                                                \
-		  option_count,                                                        \
-		  "N operations a second, evenly, whatever was recorded." },           \
-		{ "depth",                                                             \
-		  0,                                                                   \
-		  "N",                                                                 \
-		  RUN_OPTION(at, depth),                                               \
-		  option_depth,                                                        \
-		  "How many operations may be in flight: threads, 1 to 256 (default: " \
-		  "1 for --speed max, else 32)." },                                    \
-		{ "fit",      0,                                                       \
-		  "POLICY",   RUN_OPTION(at, plan.fit),                                \
-		  option_fit, "Where offsets go; see below." },                        \
-		{ "size",                                                              \
-		  0,                                                                   \
-		  "BYTES",                                                             \
-		  RUN_OPTION(at, plan.size),                                           \
-		  option_fit_size,                                                     \
-		  "Largest file for --fit wrap, scale, skip and strict, 1M or more "   \
-		  "(default: 1G)." },                                                  \
-		{ "direct",                                                            \
-		  0,                                                                   \
-		  NULL,                                                                \
-		  RUN_OPTION(at, plan.direct),                                         \
-		  option_flag,                                                         \
-		  "Past the page cache (O_DIRECT); operations are rounded out to "     \
-		  "whole blocks of 4096 bytes." },                                     \
-		{ "no-fill",                                                           \
-		  0,                                                                   \
-		  NULL,                                                                \
-		  RUN_OPTION(at, no_fill),                                             \
-		  option_flag,                                                         \
-		  "Leave out what is done before the start: writing random bytes to "  \
-		  "all that the trace reads or writes.  Reads of what was never "      \
-		  "written are then holes, which cost nothing." },                     \
-		{ "ramp",                                                              \
-		  0,                                                                   \
-		  "TIME",                                                              \
-		  RUN_OPTION(at, ramp),                                                \
-		  option_seconds,                                                      \
-		  "Don't count what begins in the first seconds." },                   \
-		{ "runtime",	  0,                                                   \
-		  "TIME",	  RUN_OPTION(at, runtime),                             \
-		  option_seconds, "End after so many seconds (behind the ramp)." },    \
-		{ "loops",	0,                                                     \
-		  "N",		RUN_OPTION(at, loops),                                 \
-		  option_count, "Replay the trace N times, one after another." },      \
-		{ "max-idle",                                                          \
-		  0,                                                                   \
-		  "TIME",                                                              \
-		  RUN_OPTION(at, max_idle),                                            \
-		  option_seconds,                                                      \
-		  "Cut longer gaps of the trace to this, with --speed X." },           \
-		{ "keep-going",                                                        \
-		  0,                                                                   \
-		  NULL,                                                                \
-		  RUN_OPTION(at, keep_going),                                          \
-		  option_flag,                                                         \
-		  "Go on after an error of an operation; they are counted." },         \
-		{ "seed",                                                              \
-		  0,                                                                   \
-		  "N",                                                                 \
-		  RUN_OPTION(at, seed),                                                \
-		  option_count,                                                        \
-		  "Of the random bytes that are written (default: 1)." },              \
-		{ "strict",                                                            \
-		  0,                                                                   \
-		  NULL,                                                                \
-		  RUN_OPTION(at, plan.strict),                                         \
-		  option_flag,                                                         \
-		  "End at the first line that is no valid record, with status 1." },   \
-		READER_OPTIONS(RUN_OPTION(at, plan.reader))
+/* clang-format off */
+#define RUN_OPTIONS(at)                                                        \
+	{ "speed", 0, "X|max", RUN_OPTION(at, speed),                          \
+	  option_speed,                                                        \
+	  "How fast: max (the default), as fast as possible; 1, as "           \
+	  "recorded; 2, twice as fast; 0.5, half as fast." },                  \
+	{ "rate", 0, "N", RUN_OPTION(at, rate),                                \
+	  option_count,                                                        \
+	  "N operations a second, evenly, whatever was recorded." },           \
+	{ "depth", 0, "N", RUN_OPTION(at, depth),                              \
+	  option_depth,                                                        \
+	  "How many operations may be in flight: threads, 1 to 256 "           \
+	  "(default: 1 for --speed max, else 32)." },                          \
+	{ "fit", 0, "POLICY", RUN_OPTION(at, plan.fit),                        \
+	  option_fit,                                                          \
+	  "Where offsets go; see below." },                                    \
+	{ "size", 0, "BYTES", RUN_OPTION(at, plan.size),                       \
+	  option_fit_size,                                                     \
+	  "Largest file for --fit wrap, scale, skip and strict, 1M "           \
+	  "or more (default: 1G)." },                                          \
+	{ "direct", 0, NULL, RUN_OPTION(at, plan.direct),                      \
+	  option_flag,                                                         \
+	  "Past the page cache (O_DIRECT); operations are rounded "            \
+	  "out to whole blocks of 4096 bytes." },                              \
+	{ "no-fill", 0, NULL, RUN_OPTION(at, no_fill),                         \
+	  option_flag,                                                         \
+	  "Leave out what is done before the start: writing random "           \
+	  "bytes to all that the trace reads or writes.  Reads of "            \
+	  "what was never written are then holes, which cost "                 \
+	  "nothing." },                                                        \
+	{ "ramp", 0, "TIME", RUN_OPTION(at, ramp),                             \
+	  option_seconds,                                                      \
+	  "Don't count what begins in the first seconds." },                   \
+	{ "runtime", 0, "TIME", RUN_OPTION(at, runtime),                       \
+	  option_seconds,                                                      \
+	  "End after so many seconds (behind the ramp)." },                    \
+	{ "loops", 0, "N", RUN_OPTION(at, loops),                              \
+	  option_count,                                                        \
+	  "Replay the trace N times, one after another." },                    \
+	{ "max-idle", 0, "TIME", RUN_OPTION(at, max_idle),                     \
+	  option_seconds,                                                      \
+	  "Cut longer gaps of the trace to this, with --speed X." },           \
+	{ "keep-going", 0, NULL, RUN_OPTION(at, keep_going),                   \
+	  option_flag,                                                         \
+	  "Go on after an error of an operation; they are counted." },         \
+	{ "seed", 0, "N", RUN_OPTION(at, seed),                                \
+	  option_count,                                                        \
+	  "Of the random bytes that are written (default: 1)." },              \
+	{ "strict", 0, NULL, RUN_OPTION(at, plan.strict),                      \
+	  option_flag,                                                         \
+	  "End at the first line that is no valid record, with "               \
+	  "status 1." },                                                       \
+	READER_OPTIONS(RUN_OPTION(at, plan.reader))
+/* clang-format on */
 
 /* The policies, for --help. */
 void run_help(FILE *out);

@@ -24,7 +24,7 @@ struct schedule {
 	uint64_t speed_milli; /* TIMES: 1000 is as recorded, 2000 twice as
 				 fast; above 0 */
 	uint64_t rate;	      /* RATE: operations a second; above 0 */
-	uint64_t max_idle_ns; /* TIMES: longer gaps are cut to it; 0: none are */
+	uint64_t max_idle_ns; /* TIMES: cut longer gaps to it; 0: none */
 
 	/* Of the trace, before scaling. */
 	bool started;

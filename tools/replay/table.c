@@ -242,14 +242,14 @@ static void print_legend(FILE *out, const struct contest *c)
 }
 
 void table_text(FILE *out, const struct contest *c, const struct machine *m,
-		unsigned int width)
+		unsigned int columns_wide)
 {
 	size_t nr;
 
 	machine_text(out, m);
 	print_method(out, c);
 	for (size_t first = 0; first < NR_COLUMNS; first += nr) {
-		nr = that_fit(first, width);
+		nr = that_fit(first, columns_wide);
 		fputc('\n', out);
 		print_headings(out, first, nr);
 		print_rows(out, c, first, nr);

@@ -14,9 +14,9 @@
 
 #define TABLE_JSON_VERSION 1
 
-/* @columns: how wide a line may be; more columns go into a second table. */
+/* @columns_wide: of a line; what does not fit goes into a second table. */
 void table_text(FILE *out, const struct contest *c, const struct machine *m,
-		unsigned int columns);
+		unsigned int columns_wide);
 
 /* To be put by the caller. */
 struct json_object *table_json(const struct contest *c,

@@ -34,7 +34,7 @@ struct trace_totals {
 	uint64_t sequential;	 /* begins where the target's last one ended */
 	uint64_t odd_512;	 /* offset or length no multiple of 512 */
 	uint64_t odd_4096;	 /* the same for 4096 */
-	uint64_t size_class[65]; /* [n]: length below 2^n and not below 2^(n-1) */
+	uint64_t size_class[65]; /* [n]: length from 2^(n-1) to 2^n - 1 */
 
 	struct target_totals *target;
 	uint32_t nr_targets, room;

@@ -23,6 +23,7 @@ static int fail(struct trace *t, const struct trace_file *f, int err,
 /* A file without a name, gone with its descriptor. */
 static int open_unnamed(void)
 {
+	/* NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets any */
 	const char *dir = getenv("TMPDIR");
 	char path[4096];
 	int fd;

@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,13 +16,19 @@
 #include <unistd.h>
 
 #include "tools/mounts.h"
+#include "tools/replay/span.h"
 #include "tools/replay/vessel.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 #define PASSWORD_FD 3
 #define PASSWORD_FD_TEXT "3"
 
-extern char **environ;
+/* Words of /proc/PID/stat behind the name. */
+enum {
+	STAT_USER = 11,
+	STAT_SYSTEM,
+	STAT_REST, /* what follows, as one */
+};
 
 /* ---- starting ourselves ---- */
 
@@ -282,10 +287,22 @@ enum tool_exit vessel_unmount(struct vessel *v)
 }
 
 /* Fields 14 and 15 of /proc/PID/stat, behind a name that may hold anything. */
+static uint64_t parse_ticks(const char *rest)
+{
+	const struct span text = { rest, strcspn(rest, "\n") };
+	struct span word[STAT_REST + 1];
+	uint64_t user, system;
+
+	if (span_words(text, word, STAT_REST + 1) <= STAT_SYSTEM ||
+	    span_number(word[STAT_USER], &user) ||
+	    span_number(word[STAT_SYSTEM], &system))
+		return 0;
+	return user + system;
+}
+
 uint64_t vessel_cpu_ns(const struct vessel *v)
 {
 	const long tick = sysconf(_SC_CLK_TCK);
-	uint64_t user = 0, system = 0;
 	char path[48], line[1024];
 	const char *rest = NULL;
 	FILE *in;
@@ -298,12 +315,7 @@ uint64_t vessel_cpu_ns(const struct vessel *v)
 		rest = strrchr(line, ')');
 	if (in)
 		fclose(in);
-	if (!rest || sscanf(rest + 1,
-			    " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u "
-			    "%" SCNu64 " %" SCNu64,
-			    &user, &system) != 2)
-		return 0;
-	return (user + system) * (NS_PER_S / (uint64_t)tick);
+	return rest ? parse_ticks(rest + 1) * (NS_PER_S / (uint64_t)tick) : 0;
 }
 
 /* Only what was made here, by name. */

@@ -22,7 +22,10 @@ struct vessel {
 	pid_t daemon; /* while mounted; 0: unknown */
 };
 
-/* The folder alone, without a container.  TOOL_DONE or a code after a message */
+/*
+ * The folder alone, without a container.  As the others, TOOL_DONE or an exit
+ * code after a message.
+ */
 enum tool_exit vessel_make_folder(struct vessel *v, const char *dir);
 
 /* Create it in the folder; mount it. */
