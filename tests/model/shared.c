@@ -25,6 +25,12 @@ struct label {
 	uint64_t magic, file, index, seed;
 };
 
+/* @err of an operation that needs space: nothing to complain of? */
+static bool grew(const struct shared *s, int err)
+{
+	return !err || (err == -ENOSPC && s->may_be_full);
+}
+
 static bool complain(const char *what, int err)
 {
 	fprintf(stderr, "shared: %s: %s\n", what, strerror(-err));
@@ -110,7 +116,7 @@ static bool write_blocks(struct shared *s, struct rng *rng, unsigned int n,
 	err = volume_write(s->v, s->file[n], first * BLOCK, nr_blocks * BLOCK,
 			   buf, 0);
 	free(buf);
-	return !err || complain("write", err);
+	return grew(s, err) || complain("write", err);
 }
 
 static bool truncate_file(struct shared *s, struct rng *rng, unsigned int n)
@@ -137,7 +143,7 @@ static bool allocate(struct shared *s, struct rng *rng, unsigned int n)
 
 	err = volume_fallocate(s->v, s->file[n], modes[rng_below(rng, 3)], from,
 			       len);
-	return !err || complain("fallocate", err);
+	return grew(s, err) || complain("fallocate", err);
 }
 
 static bool use_file(struct shared *s, struct rng *rng,
@@ -263,22 +269,21 @@ static void reap(struct shared *s, inum_t gone)
 static bool make_name(struct shared *s, struct rng *rng)
 {
 	static const int allowed[] = { -EEXIST, -ENOENT, 0 };
+	inum_t dir = some_folder(s, rng);
 	struct attr attr;
 	char name[20];
+	int err;
 
 	some_name(rng, name);
 	if (rng_one_in(rng, 4))
-		return one_of("link",
-			      volume_link(s->v,
-					  s->file[rng_below(rng, SHARED_FILES)],
-					  some_folder(s, rng), name, &attr),
-			      allowed);
-	return one_of("create",
-		      volume_create(s->v, some_folder(s, rng), name,
+		err = volume_link(s->v, s->file[rng_below(rng, SHARED_FILES)],
+				  dir, name, &attr);
+	else
+		err = volume_create(s->v, dir, name,
 				    rng_one_in(rng, 4) ? S_IFDIR | 0755
 						       : S_IFREG | 0644,
-				    0, &root, &attr),
-		      allowed);
+				    0, &root, &attr);
+	return grew(s, err) || one_of("create or link", err, allowed);
 }
 
 static bool remove_name(struct shared *s, struct rng *rng)

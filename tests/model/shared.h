@@ -24,9 +24,10 @@
 
 struct shared {
 	struct volume *v;
-	inum_t dir;		   /* holds all of it */
-	inum_t stay[SHARED_STAY];  /* names "stay-NNN" in it, never removed */
-	inum_t file[SHARED_FILES]; /* "file-NNN", never removed */
+	bool may_be_full;	  /* -ENOSPC is no wrong answer to what grows */
+	inum_t dir;		  /* holds all of it */
+	inum_t stay[SHARED_STAY]; /* names "stay-NNN" in it, never removed */
+	inum_t file[SHARED_FILES];     /* "file-NNN", never removed */
 	inum_t folder[SHARED_FOLDERS]; /* "folder-NNN", moved about */
 };
 

@@ -34,10 +34,11 @@
 #define THREADS_MAX 64
 #define STUCK_SECONDS 60
 #define SYNC_PAUSE_US 3000
+#define LIMIT_BLOCKS 9216u /* 36 MiB */
 
 char last_words[256];
 
-static const struct workload_params params = {
+static const struct workload_params roomy = {
 	.max_inodes = 150,
 	.max_blocks = 1000,
 	.max_folder = 300,
@@ -45,6 +46,19 @@ static const struct workload_params params = {
 	.max_write = 300000,
 	.max_xattr = 8000,
 	.xattr_names = 8,
+	.odd_times = true,
+};
+
+/* All threads together want more than a small container has. */
+static const struct workload_params cramped = {
+	.max_inodes = 1000,
+	.max_blocks = UINT64_MAX,
+	.max_folder = 300,
+	.max_offset = 1ull << 62,
+	.max_write = 300000,
+	.max_xattr = 8000,
+	.xattr_names = 8,
+	.no_zeros = true,
 	.odd_times = true,
 };
 
@@ -67,6 +81,7 @@ struct crew {
 	struct shared shared;
 	atomic_bool stop, failed;
 	unsigned int nr;
+	const struct workload_params *params;
 	struct worker worker[THREADS_MAX];
 	struct worker syncer, watcher;
 	uint64_t seed;
@@ -128,6 +143,7 @@ static bool make_home(struct crew *c, struct worker *w)
 		      &(struct fsapi){ &w->ops, c->t.v, attr.ino });
 	/* The clock is everybody's, so times mean nothing here. */
 	w->l.flags = OP_COMPARE_SPACE | OP_COMPARE_SEEK;
+	w->l.allow_full = c->shared.may_be_full;
 	return true;
 }
 
@@ -140,7 +156,7 @@ static void *work(void *arg)
 	struct op op;
 
 	home = w->l.other.root;
-	workload_init(&load, &params, w->rng.state);
+	workload_init(&load, w->crew->params, w->rng.state);
 	w->ok = true;
 	while (w->ok && !w->crew->stop && !w->crew->failed) {
 		if (rng_one_in(&w->rng, 3)) {
@@ -363,13 +379,19 @@ static void slow_down(struct emudev *d)
 
 /* Before and after. */
 
-static void choose_shape(const struct crew *c, struct testvol_shape *s)
+static void choose_shape(struct crew *c, struct testvol_shape *s)
 {
 	struct rng rng = { c->seed };
 
 	testvol_shape_random(s, &rng);
 	s->cache_bytes = rng_one_in(&rng, 2) ? 256 << 10 : 1 << 20;
 	s->commit_seconds = 1;
+	c->params = &roomy;
+	if (rng_one_in(&rng, 3)) {
+		c->params = &cramped;
+		c->shared.may_be_full = true;
+		s->limit_blocks = LIMIT_BLOCKS;
+	}
 }
 
 static bool set_up(struct crew *c)
@@ -427,15 +449,17 @@ static bool run(struct crew *c, unsigned int seconds)
 
 static uint64_t print_counts(struct crew *c)
 {
-	uint64_t own = 0, all = 0;
+	uint64_t own = 0, all = 0, full = 0;
 
 	for (unsigned int i = 0; i < c->nr; i++) {
 		own += c->worker[i].l.step;
 		all += c->worker[i].steps;
+		full += c->worker[i].l.full;
 	}
 	printf("%" PRIu64 " operations compared, %" PRIu64
-	       " on shared files and folders, %llu syncs\n",
-	       own, all - own, (unsigned long long)c->syncer.steps);
+	       " on shared files and folders, %llu syncs, no space "
+	       "%" PRIu64 " times\n",
+	       own, all - own, (unsigned long long)c->syncer.steps, full);
 	return all;
 }
 
