@@ -125,6 +125,11 @@ static enum tool_exit replay_run(void *state, char **args)
 
 static const struct tool_option replay_options[] = {
 	RUN_OPTIONS(offsetof(struct replay, options)),
+	{ "verify", 0, NULL, offsetof(struct replay, options.verify),
+	  option_flag,
+	  "Check what is read, and all that was touched once more in the end. "
+	  " It costs time of the processor.  Where the trace has trims, zeros "
+	  "pass; an older version of the same bytes can't be told." },
 	{ "json", 0, "FILE", offsetof(struct replay, json), option_string,
 	  "Write the report as JSON too; '-': to standard output, in place of "
 	  "the text." },

@@ -289,6 +289,25 @@ def the_same_trace_leaves_the_same_files(t):
 
 
 @case
+def verified_replays_read_what_was_written(t):
+    os.mkdir("dir")
+    for more in (["--depth", "8"], ["--fit", "compact", "--direct"]):
+        try:
+            out = t.report("--verify", *more, trace("fio_v3_mixed.iolog"),
+                           "dir")
+        except Failure as e:
+            if "no direct I/O" in str(e):
+                continue
+            raise
+        equal((out["wrong_reads"], out["checked_in_the_end"]), (0, True),
+              f"{more}")
+    out = t.report("--verify", trace("loopfio.blkparse.txt"), "dir")
+    equal((out["wrong_reads"], out["checked_in_the_end"]), (0, True), "trims")
+    t.run("replay", "--verify", "--no-fill", trace("fio_v3_mixed.iolog"),
+          "dir", expect=USAGE)
+
+
+@case
 def t09_every_policy_says_what_it_did(t):
     write("far", "fio version 3 iolog\n" + "".join(
         f"{us} /a {op} {offset} {length}\n" for us, op, offset, length in (

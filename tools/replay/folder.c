@@ -106,6 +106,8 @@ int folder_make(struct folder *f, const char *dir, uint32_t nr,
 	int err;
 
 	*f = (struct folder){ .fd = -1, .nr_threads = nr_threads };
+	pthread_mutex_init(&f->lock, NULL);
+	f->have_lock = true;
 	err = allow_descriptors(nr);
 	if (!err)
 		err = make_buffers(f, seed);
@@ -126,65 +128,96 @@ int folder_make(struct folder *f, const char *dir, uint32_t nr,
 /* ---- I/O ---- */
 
 /*
- * The bytes for @offset: by position, so that two replays of a trace leave the
- * same files.
+ * The @len bytes for @offset: by position, so that two replays of a trace leave
+ * the same files.
  */
-static const char *random_bytes_for(const struct folder *f, uint64_t offset)
+static const char *bytes_for(struct folder *f, unsigned int thread,
+			     uint32_t target, uint64_t offset, size_t len)
 {
-	return f->random + offset % FOLDER_CHUNK;
+	if (!f->verify)
+		return f->random + offset % FOLDER_CHUNK;
+	pattern_make(&f->pattern, target, offset, f->buffer[thread], len);
+	return f->buffer[thread];
 }
 
-static int write_all(const struct folder *f, int fd, uint64_t offset,
-		     uint64_t length)
+static int write_all(struct folder *f, unsigned int thread, uint32_t target,
+		     const struct fit_extent *e)
 {
-	while (length) {
-		const uint64_t part = length < FOLDER_CHUNK ? length
-							    : FOLDER_CHUNK;
-		const ssize_t done = pwrite(fd, random_bytes_for(f, offset),
-					    part, (off_t)offset);
+	uint64_t done = 0;
 
-		if (done < 0 && errno == EINTR)
+	while (done < e->length) {
+		const uint64_t offset = e->offset + done;
+		const uint64_t left = e->length - done;
+		const size_t part = left < FOLDER_CHUNK ? left : FOLDER_CHUNK;
+		const ssize_t got =
+			pwrite(f->file[target],
+			       bytes_for(f, thread, target, offset, part), part,
+			       (off_t)offset);
+
+		if (got < 0 && errno == EINTR)
 			continue;
-		if (done < 0)
+		if (got < 0)
 			return -errno;
-		if (!done)
+		if (!got)
 			return -EIO;
-		offset += (uint64_t)done;
-		length -= (uint64_t)done;
+		done += (uint64_t)got;
 	}
 	return 0;
 }
 
-static int read_all(int fd, char *buffer, uint64_t offset, uint64_t length)
+static void check_bytes(struct folder *f, unsigned int thread, uint32_t target,
+			uint64_t offset, size_t len)
 {
-	while (length) {
-		const uint64_t part = length < FOLDER_CHUNK ? length
-							    : FOLDER_CHUNK;
-		const ssize_t done = pread(fd, buffer, part, (off_t)offset);
+	const size_t good = pattern_check(&f->pattern, target, offset,
+					  f->buffer[thread], len);
 
-		if (done < 0 && errno == EINTR)
+	if (good == len)
+		return;
+	pthread_mutex_lock(&f->lock);
+	if (!f->nr_wrong++) {
+		f->wrong_target = target;
+		f->wrong_offset = offset + good;
+	}
+	pthread_mutex_unlock(&f->lock);
+}
+
+static int read_all(struct folder *f, unsigned int thread, uint32_t target,
+		    const struct fit_extent *e)
+{
+	uint64_t done = 0;
+
+	while (done < e->length) {
+		const uint64_t offset = e->offset + done;
+		const uint64_t left = e->length - done;
+		const size_t part = left < FOLDER_CHUNK ? left : FOLDER_CHUNK;
+		const ssize_t got = pread(f->file[target], f->buffer[thread],
+					  part, (off_t)offset);
+
+		if (got < 0 && errno == EINTR)
 			continue;
-		if (done < 0)
+		if (got < 0)
 			return -errno;
 		/* Files were made large enough: somebody cut this one. */
-		if (!done)
+		if (!got)
 			return -ENODATA;
-		offset += (uint64_t)done;
-		length -= (uint64_t)done;
+		if (f->verify)
+			check_bytes(f, thread, target, offset, (size_t)got);
+		done += (uint64_t)got;
 	}
 	return 0;
 }
 
-static int run_piece(struct folder *f, unsigned int thread, int fd,
-		     enum trace_op op, const struct fit_extent *e)
+static int run_piece(struct folder *f, unsigned int thread,
+		     const struct engine_io *io, const struct fit_extent *e)
 {
-	switch (op) {
+	switch (io->op) {
 	case TRACE_READ:
-		return read_all(fd, f->buffer[thread], e->offset, e->length);
+		return read_all(f, thread, io->target, e);
 	case TRACE_WRITE:
-		return write_all(f, fd, e->offset, e->length);
+		return write_all(f, thread, io->target, e);
 	default:
-		if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		if (fallocate(f->file[io->target],
+			      FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 			      (off_t)e->offset, (off_t)e->length))
 			return -errno;
 		return 0;
@@ -207,7 +240,7 @@ int folder_run(void *folder, unsigned int thread, const struct engine_io *io)
 	if (io->flags & TRACE_PREFLUSH)
 		err = flush(fd, true);
 	for (unsigned int i = 0; i < io->nr && !err; i++)
-		err = run_piece(f, thread, fd, io->op, &io->piece[i]);
+		err = run_piece(f, thread, io, &io->piece[i]);
 	if (!err && (io->flags & TRACE_FUA))
 		err = flush(fd, true);
 	return err;
@@ -215,20 +248,28 @@ int folder_run(void *folder, unsigned int thread, const struct engine_io *io)
 
 /* ---- before and after ---- */
 
-static int fill_file(struct folder *f, uint32_t i, const struct touched *t,
-		     const atomic_bool *interrupt,
-		     void (*progress)(void *arg, uint64_t blocks), void *arg,
-		     uint64_t *done)
+enum visit {
+	VISIT_WRITE,
+	VISIT_CHECK,
+};
+
+/* All touched blocks of file @i. */
+static int visit_file(struct folder *f, uint32_t i, const struct touched *t,
+		      enum visit how, const atomic_bool *interrupt,
+		      void (*progress)(void *arg, uint64_t blocks), void *arg,
+		      uint64_t *done)
 {
 	uint64_t from = 0, start, nr;
 
 	while ((nr = touched_next(t, i, from, &start)) > 0) {
+		const struct fit_extent e = { start * TOUCHED_BLOCK,
+					      nr * TOUCHED_BLOCK };
 		int err;
 
 		if (atomic_load(interrupt))
 			return -EINTR;
-		err = write_all(f, f->file[i], start * TOUCHED_BLOCK,
-				nr * TOUCHED_BLOCK);
+		err = how == VISIT_CHECK ? read_all(f, 0, i, &e)
+					 : write_all(f, 0, i, &e);
 		if (err)
 			return err;
 		from = start + nr;
@@ -247,7 +288,20 @@ int folder_fill(struct folder *f, const struct touched *touched,
 	int err = 0;
 
 	for (uint32_t i = 0; i < f->nr && !err; i++)
-		err = fill_file(f, i, touched, interrupt, progress, arg, &done);
+		err = visit_file(f, i, touched, VISIT_WRITE, interrupt,
+				 progress, arg, &done);
+	return err;
+}
+
+int folder_check(struct folder *f, const struct touched *touched,
+		 const atomic_bool *interrupt)
+{
+	uint64_t done = 0;
+	int err = 0;
+
+	for (uint32_t i = 0; i < f->nr && !err; i++)
+		err = visit_file(f, i, touched, VISIT_CHECK, interrupt, NULL,
+				 NULL, &done);
 	return err;
 }
 
@@ -349,6 +403,8 @@ int folder_destroy(struct folder *f, enum folder_end end)
 	free(f->random);
 	free(f->file);
 	free(f->path);
+	if (f->have_lock)
+		pthread_mutex_destroy(&f->lock);
 	*f = (struct folder){ .fd = -1 };
 	return err;
 }

@@ -6,12 +6,14 @@
 #ifndef TOOLS_REPLAY_FOLDER_H
 #define TOOLS_REPLAY_FOLDER_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "cipher/defs.h"
 #include "tools/replay/engine.h"
+#include "tools/replay/pattern.h"
 
 struct touched;
 
@@ -28,6 +30,17 @@ struct folder {
 	unsigned int nr_threads;
 	char **buffer; /* for each thread: FOLDER_CHUNK bytes */
 	char *random;  /* what is written: 2 * FOLDER_CHUNK bytes */
+
+	/* Set by the user after folder_make(), before anything is written. */
+	bool verify; /* write the pattern, and check what is read */
+	struct pattern pattern;
+
+	bool have_lock;
+	pthread_mutex_t lock;
+	/* Under lock while threads run. */
+	uint64_t nr_wrong; /* pieces of FOLDER_CHUNK at most */
+	uint32_t wrong_target;
+	uint64_t wrong_offset; /* of the first wrong byte that was found */
 };
 
 /* An operation is done in pieces of this size at most. */
@@ -52,6 +65,13 @@ must_check int folder_fill(struct folder *f, const struct touched *touched,
 			   const atomic_bool *interrupt,
 			   void (*progress)(void *arg, uint64_t blocks),
 			   void *arg);
+
+/*
+ * With @f->verify: read all blocks of @touched and check them.  Returns 0,
+ * -EINTR or another errno of reading; what is wrong is in nr_wrong.
+ */
+must_check int folder_check(struct folder *f, const struct touched *touched,
+			    const atomic_bool *interrupt);
 
 /* fsync all files.  Returns the first error. */
 must_check int folder_sync(struct folder *f);

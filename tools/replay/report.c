@@ -22,6 +22,12 @@ enum tool_exit report_exit(const struct run_result *r)
 {
 	const struct engine_result *e = &r->engine;
 
+	if (r->nr_wrong)
+		return tool_fail(TOOL_VERIFY_FAILED, NULL,
+				 "%" PRIu64 " reads gave other bytes than were "
+				 "written, the first in file %04" PRIu32
+				 " at offset %" PRIu64,
+				 r->nr_wrong, r->wrong_target, r->wrong_offset);
 	if (r->sync_error)
 		return tool_fail(TOOL_FAILED, NULL,
 				 "what was written could not be synced: %s",
@@ -226,6 +232,12 @@ void report_text(FILE *out, const struct run *r, const char *dir)
 	print_throughput(out, res);
 	print_latencies(out, r);
 	print_verdict(out, r);
+	if (r->options->verify)
+		fprintf(out, "Verified: %" PRIu64 " reads were wrong%s\n",
+			res->nr_wrong,
+			res->checked ? ", the files read again in the end "
+				       "included"
+				     : "");
 	print_remarks(out, res);
 }
 
@@ -381,6 +393,10 @@ struct json_object *report_json(const struct run *r, const char *dir)
 	if (r->timed)
 		json_object_object_add(o, "lateness", json_lateness(r));
 	json_object_object_add(o, "remarks", json_remarks(res));
+	if (r->options->verify) {
+		json_add_number(o, "wrong_reads", res->nr_wrong);
+		json_add_bool(o, "checked_in_the_end", res->checked);
+	}
 	json_add_number(o, "errors", res->engine.nr_errors);
 	json_object_object_add(o, "error_kinds", json_errors(&res->engine));
 	return o;

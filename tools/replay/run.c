@@ -194,6 +194,10 @@ enum tool_exit run_check(const struct plan *p, const struct run_options *o)
 		return tool_fail(TOOL_USAGE, p->trace.file[0].path,
 				 "the trace has no times; use --speed max or "
 				 "--rate");
+	if (o->verify && o->no_fill)
+		return tool_fail(TOOL_USAGE, NULL,
+				 "--verify and --no-fill exclude each other: "
+				 "holes can't be checked");
 	if (o->max_idle.given && !timed)
 		return tool_fail(TOOL_USAGE, NULL,
 				 "--max-idle is for --speed with a factor");
@@ -263,6 +267,11 @@ enum tool_exit run_prepare(struct run *r, const char *dir)
 			  r->depth, o->seed.given ? o->seed.value : 1);
 	if (err)
 		return fail_make(dir, err);
+	r->folder.verify = o->verify;
+	r->folder.pattern = (struct pattern){
+		.seed = o->seed.given ? o->seed.value : 1,
+		.holes = r->plan->totals.count[TRACE_TRIM] > 0,
+	};
 	code = fill(r);
 	if (code != TOOL_DONE)
 		return code;
@@ -351,6 +360,30 @@ static int run_engine(struct run *r, struct source *s)
 	return 0;
 }
 
+/* All that was touched, once more, and not from the cache. */
+static enum tool_exit verify(struct run *r)
+{
+	struct run_result *to = &r->result;
+	int err = 0;
+
+	if (!r->options->verify)
+		return TOOL_DONE;
+	if (!to->engine.interrupted) {
+		err = folder_reopen(&r->folder, cache_of(r));
+		if (!err)
+			err = folder_check(&r->folder, r->plan->touched,
+					   r->interrupt);
+		to->checked = !err;
+	}
+	to->nr_wrong = r->folder.nr_wrong;
+	to->wrong_target = r->folder.wrong_target;
+	to->wrong_offset = r->folder.wrong_offset;
+	if (!err || err == -EINTR)
+		return TOOL_DONE;
+	return tool_fail(TOOL_FAILED, r->folder.path, "can't be read again: %s",
+			 strerrordesc_np(-err));
+}
+
 enum tool_exit run_start(struct run *r)
 {
 	struct source *s = calloc(1, sizeof(*s));
@@ -373,7 +406,7 @@ enum tool_exit run_start(struct run *r)
 	free(s);
 	if (err)
 		return tool_fail_errno(TOOL_AT_ANY, NULL, err);
-	return r->result.engine.source_error ? TOOL_FAILED : TOOL_DONE;
+	return r->result.engine.source_error ? TOOL_FAILED : verify(r);
 }
 
 enum tool_exit run_end(struct run *r, enum folder_end end)

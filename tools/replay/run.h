@@ -35,7 +35,7 @@ struct run_options {
 	struct option_number ramp, runtime, max_idle; /* milliseconds */
 	struct option_number loops;
 	struct option_number seed;
-	bool no_fill, keep_going;
+	bool no_fill, keep_going, verify;
 };
 
 /* Of all the fields above; @at: where the struct is. */
@@ -118,6 +118,10 @@ struct run_result {
 	uint64_t user_ns, system_ns; /* this process's CPU time */
 	int sync_error;
 	bool synced;
+	bool checked; /* --verify: the files were read again in the end */
+	uint64_t nr_wrong;
+	uint32_t wrong_target; /* of the first */
+	uint64_t wrong_offset;
 	/* From the source. */
 	uint64_t bad_lines, zero_length, skipped, split, cut, rounded;
 	uint64_t clamped, idle_cut, loops;
