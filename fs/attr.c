@@ -39,12 +39,115 @@ void attr_kill_suidgid(struct inode_item *i)
 		i->mode &= ~(uint32_t)S_ISGID;
 }
 
+void attr_times_told(struct volume *v, struct inode *in)
+{
+	if (!in->provisional)
+		return;
+	in->provisional = false;
+	TAILQ_REMOVE(&v->inodes.provisional, in, provisional_link);
+}
+
+void attr_times_stand_in(struct volume *v, struct inode *in,
+			 const struct timespec *now)
+{
+	if (!in->provisional) {
+		in->provisional = true;
+		in->told_mtime = in->i.mtime;
+		in->told_ctime = in->i.ctime;
+		TAILQ_INSERT_TAIL(&v->inodes.provisional, in, provisional_link);
+	}
+	in->provisional_epoch = v->ft.epoch;
+	in->i.mtime = in->i.ctime = *now;
+}
+
+/* Back to what the kernel was told last. */
+static int settle(struct volume *v, struct inode *in)
+{
+	struct txn t;
+	int err = txn_begin(&t, v, TXN_DELETE, 1, 0);
+
+	if (err)
+		return err;
+	txn_lock(&t);
+	do {
+		err = in->gone || !in->provisional ? 0 : inode_prepare(&t, in);
+		if (!err)
+			err = txn_ready(&t, 0);
+	} while (txn_retry(&t, &err));
+	if (!err && !in->gone && in->provisional) {
+		in->i.mtime = in->told_mtime;
+		in->i.ctime = in->told_ctime;
+		attr_times_told(v, in);
+		inode_dirty(&t, in);
+	}
+	txn_unlock(&t);
+	txn_end(&t);
+	return err;
+}
+
+int attr_settle(struct volume *v, enum attr_settle which)
+{
+	int err = 0;
+
+	while (!err) {
+		struct inode *in;
+
+		vol_lock(v);
+		in = TAILQ_FIRST(&v->inodes.provisional);
+		if (in && which == ATTR_SETTLE_OLD &&
+		    in->provisional_epoch >= v->ft.epoch)
+			in = NULL;
+		if (in)
+			inode_hold(in);
+		vol_unlock(v);
+		if (!in)
+			break;
+		err = settle(v, in);
+		file_put(v, in);
+	}
+	return err;
+}
+
+int attr_settle_one(struct volume *v, inum_t ino)
+{
+	struct txn t = { .v = v };
+	struct inode *in = NULL;
+	int err;
+
+	vol_lock(v);
+	if (!TAILQ_EMPTY(&v->inodes.provisional) && !inode_get(&t, ino, &in) &&
+	    in->provisional)
+		inode_hold(in);
+	else
+		in = NULL;
+	vol_unlock(v);
+	if (!in)
+		return 0;
+	err = settle(v, in);
+	file_put(v, in);
+	return err;
+}
+
 struct change {
+	struct volume *v;
 	unsigned int what;
 	const struct attr *in;
 	struct attr *out;
 	struct timespec now;
+	bool callers;	/* times are the caller's */
+	bool same_size; /* and this moves none */
 };
+
+static bool moves_mtime(const struct change *c)
+{
+	return c->what & VOLUME_SET_MTIME_NOW ||
+	       (c->what & VOLUME_SET_SIZE && !c->same_size);
+}
+
+static bool moves_ctime(const struct change *c)
+{
+	return c->what & ~(unsigned int)VOLUME_SET_SIZE || !c->same_size;
+}
 
 static void apply(void *arg, struct inode *inode)
 {
@@ -65,9 +168,16 @@ static void apply(void *arg, struct inode *inode)
 		i->atime = c->now;
 	if (c->what & VOLUME_SET_MTIME)
 		i->mtime = c->in->mtime;
-	else if (c->what & (VOLUME_SET_MTIME_NOW | VOLUME_SET_SIZE))
+	else if (moves_mtime(c))
 		i->mtime = c->now;
-	i->ctime = c->what & VOLUME_SET_CTIME ? c->in->ctime : c->now;
+	if (c->what & VOLUME_SET_CTIME)
+		i->ctime = c->in->ctime;
+	else if (moves_ctime(c))
+		i->ctime = c->now;
+	if (c->what & VOLUME_SET_CTIME || moves_ctime(c))
+		inode->told_ctime = i->ctime;
+	if (c->what & VOLUME_SET_MTIME || moves_mtime(c))
+		attr_times_told(c->v, inode);
 	inode_attr(inode, c->out);
 }
 
@@ -111,6 +221,7 @@ static int set_with_size(struct volume *v, inum_t ino, struct change *c)
 		err = -EFBIG;
 	if (!err) {
 		file_lock_exclusive(in);
+		c->same_size = c->callers && c->in->size == file_size(v, in);
 		err = file_set_size(v, in, c->in->size, apply, c);
 		file_unlock(in);
 	}
@@ -122,11 +233,18 @@ static int set_with_size(struct volume *v, inum_t ino, struct change *c)
 int volume_setattr(struct volume *v, inum_t ino, unsigned int what,
 		   const struct attr *in, struct attr *out)
 {
-	struct change c = { what, in, out, vol_now(v) };
+	struct change c = {
+		.v = v,
+		.what = what & ~(unsigned int)VOLUME_TIMES_ARE_CALLERS,
+		.in = in,
+		.out = out,
+		.now = vol_now(v),
+		.callers = what & VOLUME_TIMES_ARE_CALLERS,
+	};
 
 	if (v->o.read_only)
 		return -EROFS;
-	if (!what)
+	if (!c.what)
 		return volume_getattr(v, ino, out);
 	return what & VOLUME_SET_SIZE ? set_with_size(v, ino, &c)
 				      : set_plain(v, ino, &c);

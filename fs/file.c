@@ -145,6 +145,7 @@ int volume_read(struct volume *v, inum_t ino, uint64_t offset, size_t len,
 /* ---- writing */
 
 struct write_change {
+	struct volume *v;
 	struct timespec now;
 	uint64_t end;
 	unsigned int flags;
@@ -156,12 +157,12 @@ static void write_done(void *arg, struct inode *in)
 
 	if (in->i.size < c->end)
 		in->i.size = c->end;
-	/*
-	 * Under write-back caching the kernel will send its own times.  Until
-	 * then these stand in, lest a crash leave new data under an old mtime
-	 * (TD8).
-	 */
-	in->i.mtime = in->i.ctime = c->now;
+	if (c->flags & VOLUME_WRITE_CACHED) {
+		attr_times_stand_in(c->v, in, &c->now);
+	} else {
+		in->i.mtime = in->i.ctime = c->now;
+		attr_times_told(c->v, in);
+	}
 	if (c->flags & VOLUME_WRITE_KILL_SUIDGID)
 		attr_kill_suidgid(&in->i);
 }
@@ -190,7 +191,7 @@ static int write_piece(struct volume *v, struct inode *in, uint64_t offset,
 	size_t skip = offset % BLOCK_BYTES;
 	unsigned int nr =
 		(unsigned int)((skip + len + BLOCK_BYTES - 1) / BLOCK_BYTES);
-	struct write_change change = { vol_now(v), offset + len, flags };
+	struct write_change change = { v, vol_now(v), offset + len, flags };
 	uint8_t *tmp;
 	int err;
 

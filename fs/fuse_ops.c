@@ -303,6 +303,8 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st,
 			err = drop_overridden(&c.fs->p->override, &a, &in,
 					      &what);
 	}
+	if (c.fs->writeback)
+		what |= VOLUME_TIMES_ARE_CALLERS;
 	if (!err)
 		err = volume_setattr(c.fs->volume, ino, what, &in, &a);
 	end_attr(&c, err, &a);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "fs/attr.h"
+
 static struct key inode_key(inum_t inum)
 {
 	return key_of(inum, ITEM_INODE, 0);
@@ -20,6 +22,7 @@ int inode_table_init(struct inode_table *t, size_t limit)
 	t->buckets = calloc(t->nr_buckets, sizeof(*t->buckets));
 	TAILQ_INIT(&t->lru);
 	TAILQ_INIT(&t->dirty);
+	TAILQ_INIT(&t->provisional);
 	return t->buckets ? 0 : -ENOMEM;
 }
 
@@ -68,7 +71,8 @@ void inode_table_shrink(struct inode_table *t)
 		struct inode *in = TAILQ_FIRST(&t->lru);
 
 		/* One without a name stays: volume_reap() counts on it. */
-		if (in->refs || in->listed || !in->i.nlink) {
+		if (in->refs || in->listed || in->provisional ||
+		    !in->i.nlink) {
 			TAILQ_REMOVE(&t->lru, in, lru_link);
 			TAILQ_INSERT_TAIL(&t->lru, in, lru_link);
 			continue;
@@ -201,6 +205,7 @@ void inode_delete(struct txn *t, struct inode *in)
 	struct key key = inode_key(in->inum);
 
 	tree_remove(&t->v->ft, &key);
+	attr_times_told(t->v, in);
 	unlist(&t->v->inodes, in);
 	forget(&t->v->inodes, in);
 	t->v->changes++;

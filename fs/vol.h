@@ -39,6 +39,14 @@ struct inode {
 	bool gone;		/* deleted; lives only for its users */
 	bool listed;		/* in the list of dirty ones */
 	struct inode_item i;
+	/*
+	 * Times that stand in until the kernel, which writes its cache back,
+	 * sends its own; what it last knew, should it send none (attr.h).
+	 */
+	bool provisional;
+	uint64_t provisional_epoch;
+	struct timespec told_mtime, told_ctime;
+	TAILQ_ENTRY(inode) provisional_link;
 	/* Where the next block of a file that grows would fit. */
 	uint64_t append_logical;
 	block_t append_block;
@@ -57,6 +65,7 @@ struct inode_table {
 	struct inode_list lru;	/* oldest first */
 	struct inode_list dirty; /* of the live epoch */
 	size_t nr_dirty;
+	struct inode_list provisional; /* oldest first */
 };
 
 /* The thread that commits by the clock and deletes what has no name. */

@@ -14,6 +14,7 @@
 
 #include "cipher/kdf.h"
 #include "cipher/secret.h"
+#include "fs/attr.h"
 #include "fs/commit.h"
 #include "fs/container.h"
 #include "fs/inode.h"
@@ -189,6 +190,9 @@ int volume_close(struct volume *v)
 	worker_stop(v);
 	if (!v->o.read_only && !v->error)
 		err = orphan_sweep(v);
+	/* The kernel has sent all that it was going to. */
+	if (!v->o.read_only && !v->error)
+		err = attr_settle(v, ATTR_SETTLE_ALL);
 	/* Orphans that cannot go now will go at the next mount. */
 	if (!v->o.read_only)
 		err = commit_sync(v, COMMIT_CLOSE);
@@ -343,6 +347,11 @@ int volume_statfs(struct volume *v, struct volume_statfs *out)
 
 int volume_fsync(struct volume *v, inum_t ino)
 {
+	/* The kernel sends a file's times before it asks for this. */
+	int err = v->o.read_only ? 0 : attr_settle_one(v, ino);
+
+	if (err && err != -EROFS)
+		return err;
 	return commit_sync(v, COMMIT_FSYNC);
 }
 

@@ -138,6 +138,11 @@ enum volume_set {
 	VOLUME_SET_ATIME_NOW = 1 << 7,
 	VOLUME_SET_MTIME_NOW = 1 << 8,
 	VOLUME_KILL_SUIDGID = 1 << 9,	/* clear setuid, and setgid if group x */
+	/*
+	 * The caller keeps the times, as the kernel does under write-back
+	 * caching: a size that stays as it is moves none unless they are set.
+	 */
+	VOLUME_TIMES_ARE_CALLERS = 1 << 10,
 };
 
 /*
@@ -203,7 +208,12 @@ must_check int volume_read(struct volume *v, inum_t ino, uint64_t offset,
 			   size_t len, void *buf, size_t *nr);
 
 enum volume_write_flags {
-	/* Write-back of the kernel's cache: it will set times itself. */
+	/*
+	 * Write-back of the kernel's cache: it sends times itself.  Until then,
+	 * in case of a crash, mtime and ctime are those of the write; if none
+	 * come before volume_fsync() of the file, the second commit by the
+	 * clock, or volume_close(), they are again what they were.
+	 */
 	VOLUME_WRITE_CACHED = 1 << 0,
 	VOLUME_WRITE_KILL_SUIDGID = 1 << 1,
 };

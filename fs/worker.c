@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "fs/attr.h"
 #include "fs/commit.h"
 #include "fs/orphan.h"
 #include "fs/vol.h"
@@ -65,6 +66,7 @@ static void *work(void *arg)
 		if (reap)
 			err = orphan_finish(v, reap);
 		if (commit) {
+			err = attr_settle(v, ATTR_SETTLE_OLD);
 			err = commit_sync(v, COMMIT_TIMER);
 			tick = next_tick(v);
 		}

@@ -350,8 +350,6 @@ static enum tool_exit run(struct mount *m, const char *dir)
 	if (code == TOOL_DONE)
 		code = unlock(m);
 	if (code == TOOL_DONE)
-		code = mend_header(m);
-	if (code == TOOL_DONE)
 		code = identify(m);
 	if (code != TOOL_DONE)
 		return code;
@@ -363,8 +361,13 @@ static enum tool_exit run(struct mount *m, const char *dir)
 	tool_set_sink(speak);
 	fuse_block_signals();
 	code = open_volume(m);
-	if (code == TOOL_DONE)
-		code = close_volume(m, serve(m));
+	if (code == TOOL_DONE) {
+		/* Now it is known to be whole. */
+		code = mend_header(m);
+		if (code == TOOL_DONE)
+			code = serve(m);
+		code = close_volume(m, code);
+	}
 	return code;
 }
 

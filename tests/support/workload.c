@@ -407,8 +407,6 @@ static void choose_write(struct workload *w, const struct refmodel *m,
 	op->pattern = rng_next(&w->rng);
 	if (!w->params->no_zeros && rng_one_in(&w->rng, 8))
 		op->pattern = 0;
-	if (rng_one_in(&w->rng, 4))
-		op->flags |= VOLUME_WRITE_CACHED;
 	if (rng_one_in(&w->rng, 8))
 		op->flags |= VOLUME_WRITE_KILL_SUIDGID;
 }

@@ -434,3 +434,119 @@ Test(volume, rename_below_a_loop_of_folders_ends)
 	cr_assert_eq(err, -EUCLEAN);
 	must(volume_getattr(t.v, c, &(struct attr){ 0 }));
 }
+
+/* Under write-back caching times come apart from the data, or not at all. */
+
+static inum_t file_of_2001(const char *name)
+{
+	inum_t ino = unitvol_file(&t, name);
+	const struct attr old = { .mtime = { .tv_sec = 1000000000 },
+				  .ctime = { .tv_sec = 1000000001 } };
+	struct attr a;
+
+	must_be_0(volume_setattr(t.v, ino, VOLUME_SET_MTIME | VOLUME_SET_CTIME,
+				 &old, &a),
+		  name);
+	return ino;
+}
+
+static void write_cached(inum_t ino)
+{
+	must_be_0(volume_write(t.v, ino, 0, 3, "new", VOLUME_WRITE_CACHED),
+		  "write");
+}
+
+static bool is_of_2001(inum_t ino)
+{
+	struct attr a;
+
+	must_be_0(volume_getattr(t.v, ino, &a), "getattr");
+	cr_assert_eq(a.mtime.tv_sec == 1000000000, a.ctime.tv_sec == 1000000001,
+		     "both or neither");
+	return a.mtime.tv_sec == 1000000000;
+}
+
+Test(volume, TD8_a_crash_leaves_no_new_data_under_an_old_mtime)
+{
+	inum_t ino = file_of_2001("f");
+
+	write_cached(ino);
+	unitvol_sync(&t);
+	unitvol_reopen(&t);
+	cr_assert(!is_of_2001(ino));
+}
+
+Test(volume, TD8_times_that_the_kernel_does_not_send_stay)
+{
+	inum_t synced = file_of_2001("synced"), closed = file_of_2001("closed");
+
+	write_cached(synced);
+	write_cached(closed);
+	cr_assert(!is_of_2001(synced));
+	must_be_0(volume_fsync(t.v, synced), "fsync");
+	cr_assert(is_of_2001(synced));
+	cr_assert(!is_of_2001(closed));
+	unitvol_close(&t);
+	unitvol_open(&t);
+	cr_assert(is_of_2001(synced));
+	cr_assert(is_of_2001(closed));
+}
+
+Test(volume, TD8_times_that_the_kernel_sends_stay)
+{
+	inum_t ino = file_of_2001("f");
+	const struct attr sent = { .mtime = { .tv_sec = 1500000000 },
+				   .ctime = { .tv_sec = 1500000001 } };
+	struct attr a;
+
+	write_cached(ino);
+	must_be_0(volume_setattr(t.v, ino, VOLUME_SET_MTIME | VOLUME_SET_CTIME,
+				 &sent, &a),
+		  "setattr");
+	must_be_0(volume_fsync(t.v, ino), "fsync");
+	unitvol_close(&t);
+	unitvol_open(&t);
+	must_be_0(volume_getattr(t.v, ino, &a), "getattr");
+	cr_assert_eq(a.mtime.tv_sec, 1500000000);
+	cr_assert_eq(a.ctime.tv_sec, 1500000001);
+}
+
+Test(volume, TD8_a_change_of_mode_in_between_keeps_its_ctime)
+{
+	inum_t ino = file_of_2001("f");
+	const struct attr mode = { .mode = 0600,
+				   .ctime = { .tv_sec = 1400000000 } };
+	struct attr a;
+
+	write_cached(ino);
+	must_be_0(volume_setattr(t.v, ino, VOLUME_SET_MODE | VOLUME_SET_CTIME,
+				 &mode, &a),
+		  "setattr");
+	must_be_0(volume_fsync(t.v, ino), "fsync");
+	must_be_0(volume_getattr(t.v, ino, &a), "getattr");
+	cr_assert_eq(a.mtime.tv_sec, 1000000000);
+	cr_assert_eq(a.ctime.tv_sec, 1400000000);
+}
+
+Test(volume, a_size_that_stays_moves_no_time_of_a_caller)
+{
+	inum_t ino = unitvol_file(&t, "f");
+	const struct attr old = { .mtime = { .tv_sec = 1000000000 },
+				  .ctime = { .tv_sec = 1000000001 } };
+	struct attr a, size = { .size = 0 };
+
+	must_be_0(volume_setattr(t.v, ino, VOLUME_SET_MTIME | VOLUME_SET_CTIME,
+				 &old, &a),
+		  "times");
+	must_be_0(volume_setattr(t.v, ino,
+				 VOLUME_SET_SIZE | VOLUME_TIMES_ARE_CALLERS,
+				 &size, &a),
+		  "same");
+	cr_assert(is_of_2001(ino));
+	size.size = 1;
+	must_be_0(volume_setattr(t.v, ino,
+				 VOLUME_SET_SIZE | VOLUME_TIMES_ARE_CALLERS,
+				 &size, &a),
+		  "more");
+	cr_assert(!is_of_2001(ino));
+}
