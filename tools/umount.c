@@ -114,6 +114,10 @@ static enum tool_exit fail_unmount(const struct umount *u, int err)
 	case -EBUSY:
 		return fail_busy(u);
 	case -EPERM:
+		if (u->entry->user == getuid())
+			return tool_fail(TOOL_FAILED, u->dir,
+					 "fusermount3 refused; 'fusermount3 -u "
+					 "%s' says why", u->resolved);
 		return tool_fail(TOOL_FAILED, u->dir,
 				 "not permitted; it was mounted by user %u",
 				 u->entry->user);
