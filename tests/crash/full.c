@@ -14,8 +14,9 @@
 
 #define MIB (UINT64_C(1) << 20)
 #define MIB_BLOCKS (MIB / BLOCK_BYTES)
-#define LARGEST_STEP MIB
-#define SMALLEST_STEP (UINT64_C(16) << 10)
+#define LARGEST (40 * MIB)
+#define STEP (UINT64_C(256) << 10)
+#define SETTLE_COMMITS 4
 #define LEFT_MAX (UINT64_C(512) << 10)
 
 static const struct workload_params params = {
@@ -41,70 +42,59 @@ static void choose_shape(struct testvol_shape *s, struct rng *r)
 		s->host_bytes = mib * MIB;
 }
 
-static bool add_ballast(struct episode *e, inum_t ino, uint64_t *size,
-			uint64_t step)
+/* Make the file @size bytes of reserved blocks; *fits: it is. */
+static bool set_ballast(struct episode *e, inum_t ino, uint64_t size,
+			bool *fits)
 {
-	struct op op = {
-		.kind = OP_FALLOCATE, .ino = ino, .offset = *size, .len = step
-	};
+	struct op op = { .kind = OP_FALLOCATE, .ino = ino, .len = size };
 	struct attr attr;
-	bool ok = lockstep_do(&e->l, &op) &&
-		  !fsapi_refmodel.getattr(e->l.m, ino, &attr);
 
-	/* One that is refused leaves the file empty: begin again, smaller. */
-	*size = ok ? attr.size : 0;
-	return ok;
-}
-
-/* How large the file may be: found by trying, since only growing tells. */
-static bool find_room(struct episode *e, inum_t ino, uint64_t *room)
-{
-	uint64_t best = 0, size = 0;
-
-	for (uint64_t step = LARGEST_STEP; step >= SMALLEST_STEP; step /= 4) {
-		uint64_t full = e->l.full;
-
-		while (size < best)
-			if (!add_ballast(e, ino, &size, best - size))
-				return false;
-		while (e->l.full == full) {
-			best = size > best ? size : best;
-			if (!add_ballast(e, ino, &size, step))
-				return false;
-		}
-		/* What was given back must be free again. */
-		for (int i = 0; i < 4; i++) {
-			struct op op = { .kind = OP_SYNC };
-			struct op touch = { .kind = OP_SETATTR,
-					    .ino = VOLUME_ROOT,
-					    .what = VOLUME_SET_MTIME_NOW };
-
-			if (!lockstep_do(&e->l, &touch) ||
-			    !lockstep_do(&e->l, &op))
-				return false;
-		}
-	}
-	*room = best;
+	/* Refused, it leaves the file empty. */
+	if (!lockstep_do(&e->l, &op) ||
+	    fsapi_refmodel.getattr(e->l.m, ino, &attr))
+		return false;
+	*fits = attr.size >= size;
 	return true;
 }
 
+/* Commits, after which what was freed is free. */
+static bool settle(struct episode *e)
+{
+	struct op touch = { .kind = OP_SETATTR,
+			    .ino = VOLUME_ROOT,
+			    .what = VOLUME_SET_MTIME_NOW };
+	struct op sync = { .kind = OP_SYNC };
+
+	for (int i = 0; i < SETTLE_COMMITS; i++)
+		if (!lockstep_do(&e->l, &touch) || !lockstep_do(&e->l, &sync))
+			return false;
+	return true;
+}
+
+/* The largest that fits, but for a random rest: from above, step by step. */
 static bool fill(struct episode *e, struct rng *r)
 {
+	uint64_t size = LARGEST, left = rng_below(r, LEFT_MAX);
 	struct op op = { .kind = OP_CREATE, .dir = VOLUME_ROOT };
-	uint64_t room, left = rng_below(r, LEFT_MAX), size = 0;
 	struct attr attr;
+	bool fits = false;
 
 	strcpy(op.name, BALLAST);
 	op.set.mode = S_IFREG | 0600;
 	if (!lockstep_do(&e->l, &op) ||
-	    fsapi_refmodel.lookup(e->l.m, VOLUME_ROOT, BALLAST, &attr) ||
-	    !find_room(e, attr.ino, &room))
+	    fsapi_refmodel.lookup(e->l.m, VOLUME_ROOT, BALLAST, &attr))
 		return false;
-	room -= room < left ? 0 : left;
-	while (size < room)
-		if (!add_ballast(e, attr.ino, &size, room - size))
+	while (!fits && size > STEP) {
+		size -= STEP;
+		if (!set_ballast(e, attr.ino, size, &fits) || !settle(e))
 			return false;
-	return true;
+	}
+	op = (struct op){ .kind = OP_TRUNCATE,
+			  .ino = attr.ino,
+			  .what = VOLUME_SET_SIZE };
+	op.set.size = size > left ? size - left : 0;
+	op.set.size -= op.set.size % BLOCK_BYTES;
+	return lockstep_do(&e->l, &op) && settle(e);
 }
 
 /* A disk that is full, closed in order, and what is on it. */
@@ -116,6 +106,7 @@ static bool make_full(struct crash_run *run, struct testvol *t, struct rng *r,
 
 	ok = episode_open(&e, run, t, emudev_clone(t->d), NULL, 0);
 	e.l.allow_full = true;
+	emudev_stop_log(e.d);
 	ok = ok && fill(&e, r) && episode_close(&e);
 	if (ok) {
 		*d = emudev_clone(e.d);
