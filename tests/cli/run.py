@@ -27,7 +27,8 @@ def main():
     parser.add_argument("--seed", type=int, default=os.getpid())
     parser.add_argument("--only", default="")
     args = parser.parse_args()
-    sys.exit(kit.main(args.tusk, args.seed, args.only))
+    # The cases run in folders of their own.
+    sys.exit(kit.main(os.path.abspath(args.tusk), args.seed, args.only))
 
 
 main()
