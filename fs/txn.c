@@ -203,6 +203,24 @@ static int relieve_dirty(struct txn *t)
 	return promises ? 0 : commit_sync(v, COMMIT_PRESSURE);
 }
 
+/*
+ * Whether an overwrite need only be patient: other operations hold blocks that
+ * they will give up, or commits will.  Growth left enough for one at a time, so
+ * it is never refused because there are many (I8).
+ */
+static bool blocks_will_come(const struct txn *t, enum shortage what)
+{
+	struct volume *v = t->v;
+	bool yes;
+
+	if (t->class != TXN_OVERWRITE || what != SHORT_OF_BLOCKS)
+		return false;
+	vol_lock(v);
+	yes = v->promised_blocks || v->space.held_data;
+	vol_unlock(v);
+	return yes;
+}
+
 static int relieve(struct txn *t, enum shortage what, uint64_t seen,
 		   unsigned int *tries)
 {
@@ -218,7 +236,7 @@ static int relieve(struct txn *t, enum shortage what, uint64_t seen,
 		err = txn_grow_container(v, seen);
 	if (err != -ENOSPC)
 		return err;
-	if ((*tries)++ > COMMITS_TO_RELEASE)
+	if (!blocks_will_come(t, what) && (*tries)++ > COMMITS_TO_RELEASE)
 		return -ENOSPC;
 	return commit_sync(v, COMMIT_PRESSURE);
 }
