@@ -206,17 +206,23 @@ static int relieve_dirty(struct txn *t)
 /*
  * Whether an overwrite need only be patient: other operations hold blocks that
  * they will give up, or commits will.  Growth left enough for one at a time, so
- * it is never refused because there are many (I8).
+ * it is never refused because there are many (I8).  What a reader holds back no
+ * commit gives up: each would only cost nodes.
  */
 static bool blocks_will_come(const struct txn *t, enum shortage what)
 {
 	struct volume *v = t->v;
+	const struct reader *oldest;
+	const struct freed *f;
 	bool yes;
 
 	if (t->class != TXN_OVERWRITE || what != SHORT_OF_BLOCKS)
 		return false;
 	vol_lock(v);
-	yes = v->promised_blocks || v->space.held_data;
+	oldest = TAILQ_FIRST(&v->space.readers);
+	f = TAILQ_FIRST(&v->space.freed);
+	yes = (v->promised_blocks || v->space.held_data) &&
+	      !(oldest && f && oldest->epoch <= f->commit);
 	vol_unlock(v);
 	return yes;
 }
